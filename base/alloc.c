@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static _Thread_local uint64_t fail_countdown;
+static _Thread_local uint64_t calls;
+
+static bool allowed(void)
+{
+    calls++;
+    return !(fail_countdown && --fail_countdown == 0);
+}
+
+void kvc_alloc_fail_after(uint64_t countdown)
+{
+    fail_countdown = countdown;
+}
+
+uint64_t kvc_alloc_count(void)
+{
+    return calls;
+}
+
+void *kvc_malloc(size_t n, size_t size)
+{
+    if (size && n > SIZE_MAX / size)
+        return NULL;
+    size_t bytes = n * size;
+    return allowed() ? malloc(bytes > 0 ? bytes : 1) : NULL;
+}
+
+void *kvc_calloc(size_t n, size_t size)
+{
+    return allowed() ? calloc(n ? n : 1, size ? size : 1) : NULL;
+}
+
+void *kvc_realloc(void *p, size_t n, size_t size)
+{
+    if (size && n > SIZE_MAX / size)
+        return NULL;
+    size_t bytes = n * size;
+    return allowed() ? realloc(p, bytes > 0 ? bytes : 1) : NULL;
+}
+
+char *kvc_strdup(const char *s)
+{
+    size_t n = strlen(s) + 1;
+    char *copy = kvc_malloc(n, 1);
+    if (copy)
+        memcpy(copy, s, n);
+    return copy;
+}
+
+void kvc_free(void *p)
+{
+    free(p);
+}
+
+bool kvc_grow(void **array, size_t *capacity, size_t need, size_t size)
+{
+    if (need <= *capacity)
+        return true;
+    size_t n = *capacity ? *capacity : 16;
+    while (n < need) {
+        if (n > SIZE_MAX / 2)
+            return false;
+        n *= 2;
+    }
+    void *p = kvc_realloc(*array, n, size);
+    if (!p)
+        return false;
+    *array = p;
+    *capacity = n;
+    return true;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the subcommands share: option tables, parsing, messages, exit codes. One file a subcommand,
+ * cli/cmd_NAME.c, ending in one const struct kvc_cli_command kvc_cmd_NAME, listed in main.c. */
+#ifndef KVC_CLI_CLI_H
+#define KVC_CLI_CLI_H
+
+#include <kvcast/kvcast.h>
+
+enum { KVC_EXIT_OK = 0, KVC_EXIT_FAILED = 1, KVC_EXIT_USAGE = 2, KVC_EXIT_INPUT = 3 };
+
+struct kvc_cli_option {
+    const char *name;         /* long name without dashes; "o" = a one-letter one */
+    const char *arg;          /* what the value is called in help; NULL = a flag */
+    const char *default_text; /* shown in help; NULL = none */
+    const char *help;
+};
+
+struct kvc_cli; /* the parsed command line */
+
+struct kvc_cli_command {
+    const char *name, *arguments, *summary; /* "import", "LOG... -o T.kvt", .. */
+    const char *description;                /* paragraphs for --help and the manual; may be NULL */
+    const struct kvc_cli_option *options;   /* ends with a NULL name; common ones are added */
+    bool scenario_keys;                     /* takes every scenario key as --dotted.key VALUE */
+    int (*run)(struct kvc_cli *cli);        /* returns an exit code */
+};
+
+size_t kvc_cli_count(const struct kvc_cli *cli); /* positional arguments */
+const char *kvc_cli_argument(const struct kvc_cli *cli, size_t i); /* NULL past the end */
+const char *kvc_cli_value(const struct kvc_cli *cli, const char *name); /* last given, or NULL */
+bool kvc_cli_flag(const struct kvc_cli *cli, const char *name);
+bool kvc_cli_json(const struct kvc_cli *cli);
+bool kvc_cli_quiet(const struct kvc_cli *cli);
+uint64_t kvc_cli_seed(const struct kvc_cli *cli);
+uint32_t kvc_cli_threads(const struct kvc_cli *cli);
+/* --progress as a callback for the library: stderr, rate and time left, only past one second. */
+kvc_progress_fn kvc_cli_progress(struct kvc_cli *cli, void **user);
+/* Applies the scenario keys given as flags, in order. */
+enum kvc_status kvc_cli_apply_scenario(const struct kvc_cli *cli, struct kvc_scenario *scenario,
+                                       struct kvc_error *err);
+
+/* "kvcast: file:line:field: text" on stderr; returns the exit code for the status. */
+int kvc_cli_fail(const struct kvc_cli *cli, const struct kvc_error *err);
+/* Wrong usage: the text and a pointer to --help on stderr; returns KVC_EXIT_USAGE. */
+KVC_PRINTF(2, 3)
+int kvc_cli_usage(const struct kvc_cli *cli, const char *fmt, ...);
+/* Rows counted, bad rows shown and assumptions, on stderr unless quiet. */
+void kvc_cli_import_report(const struct kvc_cli *cli, const struct kvc_import_report *report);
+
+#endif

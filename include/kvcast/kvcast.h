@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kvcast: forecasts what a KV-cache hierarchy does for a given LLM traffic.
+ *
+ * The whole public interface except for plug-in authors' (policy.h). Objects are
+ * created by the library and destroyed by their matching function; strings handed
+ * in are copied. No function prints, exits or blocks on anything but file I/O.
+ * Functions return a status; out-pointers are untouched on failure and details go
+ * to an optional caller-owned struct kvc_error. Distinct objects may be used from
+ * distinct threads; a trace is immutable and may be shared.
+ */
+#ifndef KVCAST_KVCAST_H
+#define KVCAST_KVCAST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KVC_VERSION_NUMBER 100 /* major * 10000 + minor * 100 + patch */
+#define KVC_VERSION_STRING "0.1.0"
+
+#if defined(__GNUC__)
+#define KVC_API __attribute__((visibility("default")))
+#define KVC_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define KVC_API
+#define KVC_PRINTF(fmt, args)
+#endif
+
+#define KVC_TIME_NONE UINT64_MAX
+#define KVC_CAPACITY_INF UINT64_MAX
+#define KVC_ID_NONE UINT32_MAX
+
+KVC_API const char *kvc_version(void);
+
+/* ---- status and errors ------------------------------------------------- */
+
+enum kvc_status {
+    KVC_OK = 0,
+    KVC_ERR_USAGE = 1,       /* the caller asked for something that makes no sense */
+    KVC_ERR_INPUT = 2,       /* a file, scenario or profile is wrong */
+    KVC_ERR_IO = 3,          /* the system could not read or write */
+    KVC_ERR_NOMEM = 4,
+    KVC_ERR_LIMIT = 5,       /* a documented limit was exceeded */
+    KVC_ERR_UNSUPPORTED = 6, /* known, but not in this build */
+    KVC_ERR_INTERNAL = 7,    /* our own mistake */
+    KVC_ERR_CANCELLED = 8
+};
+
+struct kvc_error {
+    enum kvc_status status;
+    uint64_t line;   /* 1-based physical line, 0 = not known */
+    uint64_t byte;   /* 0-based offset, valid when line or byte is not 0 */
+    char file[256];  /* "" = not about a file */
+    char field[64];  /* "" = not about a field */
+    char text[512];  /* what, why, what to do; no newline */
+};
+
+/* Writes "file:line:field: text" (what is known of it), always terminated. */
+KVC_API void kvc_error_format(const struct kvc_error *err, char *buf, size_t size);
+
+/* ---- traces ------------------------------------------------------------ */
+
+struct kvc_trace; /* immutable; shared freely between runs and threads */
+
+/* done/total in bytes of input as stored (total 0 = not known). Return false to cancel. */
+typedef bool (*kvc_progress_fn)(void *user, const char *phase, uint64_t done, uint64_t total);
+
+#define KVC_REPORT_SHOWN 8
+
+struct kvc_import_options {
+    size_t struct_size;
+    const char *format;    /* NULL or "auto", or a name from kvc_trace_formats */
+    uint32_t block_tokens; /* 0 = the format's default, checked against the rows */
+    bool strict;           /* stop at the first bad row */
+    bool compare_readers;  /* read every row with both readers, fail where they differ */
+    kvc_progress_fn progress;
+    void *progress_user;
+};
+
+/* What became of the rows. Nothing is dropped without being counted here. */
+struct kvc_import_report {
+    uint64_t rows;          /* non-blank lines seen */
+    uint64_t accepted;
+    uint64_t bad;           /* rejected, the first few in shown[] */
+    uint64_t blank;
+    uint64_t odd;           /* accepted by the slow reader */
+    uint64_t inversions;    /* rows earlier than the row before */
+    uint64_t without_ids;   /* rows whose reuse is unknown */
+    uint64_t repeated_ids;  /* rows in which a block id occurs twice */
+    uint64_t floor_rows, ceil_rows; /* rows whose last partial block has no id / has one */
+    uint64_t zero_output;
+    uint64_t bytes_in;      /* uncompressed bytes read */
+    uint32_t n_shown;
+    struct kvc_error shown[KVC_REPORT_SHOWN];
+    uint32_t n_notes;       /* assumptions made, in words */
+    char notes[KVC_REPORT_SHOWN][256];
+};
+
+/* Reads logs (plain, .zst, .gz, "-" = stdin) in any known format, merged in time order. */
+KVC_API enum kvc_status kvc_trace_import(struct kvc_trace **out, const char *const *paths,
+                                         size_t n_paths, const struct kvc_import_options *options,
+                                         struct kvc_import_report *report, struct kvc_error *err);
+/* Reads a .kvt, or imports when the file is a log. report may be NULL. */
+KVC_API enum kvc_status kvc_trace_open(struct kvc_trace **out, const char *path,
+                                       const struct kvc_import_options *options,
+                                       struct kvc_import_report *report, struct kvc_error *err);
+/* Writes a .kvt: to a temporary name in the same folder, synced, then renamed. */
+KVC_API enum kvc_status kvc_trace_save(const struct kvc_trace *trace, const char *path,
+                                       struct kvc_error *err);
+KVC_API void kvc_trace_destroy(struct kvc_trace *trace); /* NULL is fine */
+/* Names of the formats, NULL-terminated, static. */
+KVC_API const char *const *kvc_trace_formats(void);
+
+struct kvc_trace_stats {
+    uint64_t requests, input_tokens, output_tokens;
+    uint64_t span_ns, distinct_arrivals;
+    uint32_t block_tokens;
+    uint64_t block_touches, blocks, full_block_touches;
+    uint64_t segment_touches, segments;
+    uint64_t sessions, tenants, models;
+    uint64_t without_ids;
+    uint32_t max_input_tokens, max_output_tokens, longest_request_blocks;
+    uint64_t batch_period_ns; /* median gap between distinct arrivals when they are batched, else 0 */
+    bool has_prefix;          /* false: hit rates are unknown, not 0 */
+    char digest[24];          /* of all that a replay reads, hex */
+};
+KVC_API void kvc_trace_stats(const struct kvc_trace *trace, struct kvc_trace_stats *out);
+
+/* Synthetic traffic. Writes Mooncake JSONL (session_id, delay included) to path. */
+struct kvc_gen_config {
+    size_t struct_size;
+    const char *kind;        /* "rag-chat", "agent", "shared-prompt" */
+    uint64_t seed;
+    uint64_t duration_ns;
+    double sessions_per_s;
+    uint32_t system_tokens, context_tokens, turn_tokens, output_tokens, turns;
+    uint32_t block_tokens;
+    uint32_t documents;      /* distinct contexts, drawn Zipf */
+    uint64_t think_mean_ns;
+};
+KVC_API void kvc_gen_defaults(struct kvc_gen_config *config, const char *kind);
+KVC_API enum kvc_status kvc_gen_write(const struct kvc_gen_config *config, const char *path,
+                                      struct kvc_error *err);
+
+/* ---- ceilings: hit rates without time ------------------------------------ */
+
+/* Exact counts (DESIGN 3). raw_ counts partial last blocks; the others count full
+ * blocks only and know no last-token rule. Rates are for the caller to divide. */
+struct kvc_hits {
+    uint64_t requests, blocks, full_blocks, tokens;
+    uint64_t raw_hit_blocks, raw_hit_tokens, raw_hit_requests;
+    uint64_t hit_blocks, hit_tokens, hit_requests;
+};
+
+/* Infinite cache, requests in trace order. */
+KVC_API enum kvc_status kvc_ceiling_content(const struct kvc_trace *trace, struct kvc_hits *out,
+                                            struct kvc_error *err);
+/* policy: "lru" or "opt"; capacities in trace blocks, KVC_CAPACITY_INF allowed; out[n]. */
+KVC_API enum kvc_status kvc_ceiling_policy(const struct kvc_trace *trace, const char *policy,
+                                           const uint64_t *capacity_blocks, size_t n,
+                                           struct kvc_hits *out, struct kvc_error *err);
+/* The exact LRU curve: raw hit blocks as a piecewise linear function of capacity, all
+ * changes of slope, from (0, 0) to the smallest capacity that reaches the content bound. */
+struct kvc_curve {
+    size_t n;
+    uint64_t *capacity_blocks;
+    uint64_t *raw_hit_blocks;
+};
+KVC_API enum kvc_status kvc_ceiling_lru_curve(const struct kvc_trace *trace, struct kvc_curve *out,
+                                              struct kvc_error *err);
+KVC_API uint64_t kvc_curve_at(const struct kvc_curve *curve, uint64_t capacity_blocks);
+KVC_API void kvc_curve_clear(struct kvc_curve *curve);
+
+/* ---- scenarios ----------------------------------------------------------- */
+
+struct kvc_scenario;
+
+/* A scenario with every key at its default ("kga-rag", "vllm-0.24", .. or NULL). */
+KVC_API enum kvc_status kvc_scenario_create(struct kvc_scenario **out, const char *preset,
+                                            struct kvc_error *err);
+/* Reads JSON with // comments; unknown keys are errors that name the nearest known one. */
+KVC_API enum kvc_status kvc_scenario_load(struct kvc_scenario **out, const char *path,
+                                          struct kvc_error *err);
+/* Sets one key by its dotted name ("tiers.dram.capacity", "512GiB"), text as in JSON or on
+ * the command line. */
+KVC_API enum kvc_status kvc_scenario_set(struct kvc_scenario *scenario, const char *key,
+                                         const char *value, struct kvc_error *err);
+/* Effective scenario as JSON; the caller frees with kvc_free. */
+KVC_API enum kvc_status kvc_scenario_json(const struct kvc_scenario *scenario, char **out,
+                                          struct kvc_error *err);
+KVC_API const char *kvc_scenario_trace(const struct kvc_scenario *scenario); /* NULL: none named */
+KVC_API void kvc_scenario_destroy(struct kvc_scenario *scenario);
+KVC_API void kvc_free(void *p);
+
+/* ---- replay ---------------------------------------------------------------- */
+
+struct kvc_dist { /* percentiles by nearest rank; all 0 when count is 0 */
+    double mean, p50, p90, p95, p99, max;
+    uint64_t count;
+};
+
+enum kvc_miss_cause {
+    KVC_MISS_FIRST_SIGHT,
+    KVC_MISS_PARTIAL_BLOCK,
+    KVC_MISS_ALIGNMENT,
+    KVC_MISS_EVICTED,
+    KVC_MISS_TTL,
+    KVC_MISS_OTHER_REPLICA,
+    KVC_MISS_SALTED,
+    KVC_MISS_NOT_READY,
+    KVC_MISS_DIVERGED,
+    KVC_MISS_FAILED,
+    KVC_MISS_CAUSES
+};
+KVC_API const char *kvc_miss_cause_name(enum kvc_miss_cause cause);
+
+#define KVC_MAX_TIERS 8 /* hbm first */
+
+enum kvc_outcome { KVC_COMPLETED, KVC_FAILED, KVC_UNSERVABLE };
+
+struct kvc_request_result { /* times in ns; KVC_TIME_NONE where not reached */
+    uint64_t arrival_ns, ttft_ns, e2e_ns;
+    uint64_t queue_ns, route_ns, load_ns, prefill_ns, host_ns; /* add up to ttft_ns */
+    uint32_t input_tokens, output_tokens;
+    uint32_t hit_tokens[KVC_MAX_TIERS];
+    uint32_t recomputed_tokens;
+    uint32_t replica;
+    uint8_t outcome;  /* enum kvc_outcome */
+    bool measured;    /* false: arrived within the warm-up */
+};
+
+struct kvc_tier_result {
+    char name[32];
+    char scope[16];
+    char policy[16];
+    char link[32];
+    uint64_t capacity_bytes; /* of all instances together */
+    uint32_t instances;
+    uint64_t peak_bytes, written_bytes, read_bytes, evicted_bytes, never_read_bytes;
+    uint64_t hit_tokens;
+    double writes_per_day_of_capacity;
+};
+
+struct kvc_link_result {
+    char name[32];
+    uint64_t bytes;
+    double busy_fraction;
+    uint32_t peak_flows;
+    double mean_bytes_per_s;   /* over the makespan */
+    double capacity_bytes_per_s;
+};
+
+struct kvc_replica_result {
+    uint32_t id;
+    uint64_t requests, input_tokens, hit_tokens;
+    double busy_fraction;
+    uint32_t peak_running;
+    uint64_t preemptions;
+};
+
+struct kvc_tenant_result {
+    char name[64];
+    uint64_t requests, input_tokens, hit_tokens;
+    struct kvc_dist ttft_ms;
+    double resident_bytes_mean;
+    double cost_usd;
+};
+
+/* A figure that the result rests on, and where it comes from. */
+struct kvc_assumption {
+    char group[24];  /* "gpu", "model", "kernels", "link", "price", "engine", "traffic" */
+    char name[64];
+    char value[64];  /* with unit */
+    char kind[16];   /* datasheet, measured, fitted, assumed, published, scenario */
+    char source[256];
+};
+
+struct kvc_warning {
+    char code[32];
+    char text[256];
+};
+
+struct kvc_series { /* equally long arrays, time ascending */
+    char name[48];   /* "running", "waiting", "hbm_used_fraction", "link:pcie", "arrivals_per_s" */
+    char unit[16];
+    size_t n;
+    uint64_t *time_ns;
+    double *value;
+};
+
+struct kvc_capacity_point { /* one shared pool of this many bytes holding full blocks */
+    uint64_t capacity_bytes;
+    double lru_token_hit_rate, opt_token_hit_rate;
+};
+
+struct kvc_cost {
+    double usd_per_hour;
+    double usd_per_million_input_tokens, usd_per_million_cached_tokens,
+        usd_per_million_output_tokens;
+    double usd_total;
+    double saving_vs_hbm_only_usd_per_month;
+    double part_gpu, part_dram, part_nvme, part_network, part_power; /* USD per hour */
+};
+
+struct kvc_band {
+    char name[32]; /* "ttft_ms.p99" */
+    double low, high;
+};
+
+struct kvc_result {
+    char *scenario_json; /* effective and complete */
+    char trace_digest[24], profiles_digest[24];
+    char title[128];     /* model, GPU and shape, for people */
+    bool has_prefix;     /* false: every hit rate prints as null */
+
+    uint64_t arrived, completed, failed, unservable, measured;
+    struct kvc_dist ttft_ms, tpot_ms, e2e_ms, queue_ms;
+    double ttft_part_queue_ms, ttft_part_route_ms, ttft_part_load_ms, ttft_part_prefill_ms,
+        ttft_part_host_ms;
+
+    uint64_t input_tokens, output_tokens;  /* of all arrived requests */
+    uint64_t hit_tokens, hit_blocks, full_blocks, hit_requests;
+    uint64_t raw_hit_tokens, raw_hit_blocks, blocks;
+    uint64_t recomputed_tokens;
+    uint64_t missed_tokens[KVC_MISS_CAUSES];
+
+    double requests_per_s, input_tokens_per_s, output_tokens_per_s;
+    uint64_t makespan_ns;
+
+    uint32_t n_tiers;
+    struct kvc_tier_result tiers[KVC_MAX_TIERS];
+    uint32_t n_links;
+    struct kvc_link_result *links;
+    uint32_t n_replicas;
+    struct kvc_replica_result *replicas;
+    uint32_t n_tenants;
+    struct kvc_tenant_result *tenants;
+
+    struct kvc_cost cost;
+    double gpu_seconds_per_million_missed_tokens; /* prefill work a miss costs, all GPUs */
+    uint32_t n_bands;
+    struct kvc_band bands[16];
+    char band_source[256];
+
+    double content_token_hit_rate, capacity_token_hit_rate, lru_token_hit_rate;
+    uint64_t kv_bytes_per_token, block_bytes;
+    uint32_t n_curve;
+    struct kvc_capacity_point *curve;
+
+    uint32_t n_warnings;
+    struct kvc_warning *warnings;
+    uint32_t n_assumptions;
+    struct kvc_assumption *assumptions;
+    uint32_t n_series;
+    struct kvc_series *series;
+    uint64_t n_requests;
+    struct kvc_request_result *requests;
+
+    struct { /* the only part that differs between equal runs */
+        double wall_s, cpu_s;
+        uint64_t events, steps, peak_rss_bytes;
+        uint32_t threads;
+        char trace_path[256];
+    } runtime;
+};
+
+struct kvc_replay_options {
+    size_t struct_size;
+    bool step_by_step;  /* execute every engine step: slow, for checking */
+    bool skip_bounds;   /* no ceilings and capacity curve */
+    uint32_t threads;
+    const char *trace_path; /* for the record only */
+    kvc_progress_fn progress; /* done/total in requests */
+    void *progress_user;
+};
+
+KVC_API enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *trace,
+                                       const struct kvc_scenario *scenario,
+                                       const struct kvc_replay_options *options,
+                                       struct kvc_error *err);
+KVC_API void kvc_result_destroy(struct kvc_result *result);
+
+/* ---- reports --------------------------------------------------------------- */
+
+/* Each writes a whole file or nothing ("-" = stdout for json, text and csv). */
+KVC_API enum kvc_status kvc_report_json(const struct kvc_result *result, const char *path,
+                                        struct kvc_error *err);
+KVC_API enum kvc_status kvc_report_text(const struct kvc_result *result, const char *path,
+                                        struct kvc_error *err);
+KVC_API enum kvc_status kvc_report_requests_csv(const struct kvc_result *result, const char *path,
+                                                struct kvc_error *err);
+KVC_API enum kvc_status kvc_report_html(const struct kvc_result *result, const char *path,
+                                        struct kvc_error *err);
+/* Appends one run in one transaction; creates the database when absent. */
+KVC_API enum kvc_status kvc_report_sqlite(const struct kvc_result *result, const char *path,
+                                          int64_t *run_id, struct kvc_error *err);
+
+/* ---- profiles ---------------------------------------------------------------- */
+
+/* kind: "hardware", "model", "preset", "price", "link". name NULL = list. Text for people or,
+ * with json, one JSON object. The caller frees with kvc_free. */
+KVC_API enum kvc_status kvc_profile_show(char **out, const char *kind, const char *name, bool json,
+                                         struct kvc_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

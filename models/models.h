@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What sim/ asks of the models: geometry and bytes of an LLM, a GPU, links, prices, and the
+ * time of an engine step. Every figure can be traced to its source (struct kvc_figure). */
+#ifndef KVC_MODELS_MODELS_H
+#define KVC_MODELS_MODELS_H
+
+#include <kvcast/kvcast.h>
+
+enum kvc_dtype { KVC_BF16, KVC_FP8, KVC_FP8_BLOCK, KVC_NVFP4, KVC_MXFP4, KVC_INT8, KVC_INT4 };
+
+/* A number and where it comes from. kind: datasheet, measured, fitted, assumed, published. */
+struct kvc_figure {
+    double value;
+    const char *kind;
+    const char *source;
+};
+
+struct kvc_llm {
+    const char *name, *source;
+    uint32_t layers, hidden, heads, kv_heads, head_dim, vocab, intermediate, max_position;
+    /* MoE: experts 0 = dense */
+    uint32_t experts, top_k, expert_intermediate, shared_intermediate;
+    /* MLA: kv_lora_rank 0 = plain attention */
+    uint32_t kv_lora_rank, q_lora_rank, qk_rope_dim, qk_nope_dim, v_head_dim;
+    uint32_t window_layers, window_tokens;      /* sliding-window layers */
+    uint32_t linear_layers;                     /* linear-attention layers: no KV per token */
+    double params_total_b, params_active_b;     /* 1e9 */
+    uint64_t kv_bytes_per_token_bf16;           /* all layers that grow with length, all ranks */
+};
+
+struct kvc_gpu {
+    const char *id, *name;
+    struct kvc_figure memory_bytes;   /* what the driver reports as total */
+    struct kvc_figure hbm_bytes_per_s, bf16_flops, fp8_flops, tdp_w, usd_per_hour;
+    struct kvc_figure h2d_bytes_per_s, d2h_bytes_per_s; /* host link, each direction, per GPU */
+    struct kvc_figure nic_bytes_per_s;                  /* per GPU */
+    const char *host_link;                              /* name of its link profile */
+    bool kernels_measured; /* false: step times are roofline with assumed efficiencies */
+};
+
+/* One direction of a link, or both where read and write differ. */
+struct kvc_link_profile {
+    const char *name;
+    struct kvc_figure read_bytes_per_s;  /* towards the GPU, per device (GPU, drive, NIC) */
+    struct kvc_figure write_bytes_per_s; /* away from the GPU */
+    struct kvc_figure latency_ns;        /* once per transfer */
+    struct kvc_figure per_op_ns;         /* once per operation of op_bytes, serial in a transfer */
+};
+
+struct kvc_prices {
+    struct kvc_figure dram_gb_month_usd, nvme_gb_month_usd, remote_gb_month_usd;
+    struct kvc_figure power_usd_per_kwh, pue, network_usd_per_hour_per_gpu;
+};
+
+/* Lookups compare without case, '-' and '_' equal; NULL when unknown. Pointers are static. */
+const struct kvc_llm *kvc_llm_find(const char *name);
+const struct kvc_gpu *kvc_gpu_find(const char *name);
+const struct kvc_link_profile *kvc_link_find(const char *name);
+const struct kvc_prices *kvc_prices_default(void);
+/* Names, NULL-terminated, for lists and for "nearest known name" hints. */
+const char *const *kvc_llm_names(void);
+const char *const *kvc_gpu_names(void);
+const char *const *kvc_link_names(void);
+const char *kvc_profiles_digest(void); /* of all profiles carried in the program, hex */
+
+bool kvc_dtype_parse(const char *name, enum kvc_dtype *out); /* fp8_e4m3 and fp8_e5m2 are KVC_FP8 */
+double kvc_dtype_bytes(enum kvc_dtype dtype);
+
+/* KV bytes of one token of one replica, all ranks: sharded heads, replicated ones counted as
+ * often as they are stored. */
+uint64_t kvc_llm_kv_bytes_per_token(const struct kvc_llm *llm, enum kvc_dtype kv, uint32_t tp);
+uint64_t kvc_llm_weight_bytes(const struct kvc_llm *llm, enum kvc_dtype weights);
+
+/* ---- time of a step ---- */
+
+struct kvc_step_config {
+    const struct kvc_llm *llm;
+    const struct kvc_gpu *gpu;
+    const char *backend; /* "vllm" */
+    enum kvc_dtype weights, kv;
+    uint32_t tp, pp, ep;
+};
+
+struct kvc_step_model;
+
+enum kvc_status kvc_step_model_create(struct kvc_step_model **out, const struct kvc_step_config *config,
+                                      struct kvc_error *err);
+void kvc_step_model_destroy(struct kvc_step_model *model);
+
+struct kvc_chunk { /* prefill of tokens new tokens after past tokens of one sequence */
+    uint32_t tokens, past;
+};
+
+/* Nanoseconds of one step of n_chunks prefill chunks and n_decode decoding sequences with
+ * decode_context tokens of KV in all; n_sampled sequences get a token. Rounded to nearest. The
+ * host's share of it goes to *host_ns (may be NULL). */
+uint64_t kvc_step_ns(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
+                     size_t n_chunks, uint32_t n_decode, uint64_t decode_context,
+                     uint32_t n_sampled, uint64_t *host_ns);
+
+/* A stretch of pure decode steps of n sequences: while the total context stays at or below
+ * context_end, a step at context c costs c0 + c1 * c. Fixed point, so that sums are exact:
+ * c0 in 2^-16 ns, c1 in 2^-48 ns per token. host_ns as above, of each step. */
+struct kvc_decode_cost {
+    int64_t c0_q16, c1_q48;
+    uint64_t context_end;
+    uint64_t host_ns;
+};
+void kvc_step_decode(const struct kvc_step_model *model, uint32_t n_decode, uint64_t context,
+                     struct kvc_decode_cost *out);
+
+/* Front-end time in front of the engine's queue and client time behind it, per request. */
+uint64_t kvc_step_front_ns(const struct kvc_step_model *model);
+/* HBM bytes left for KV in one replica (all ranks): memory * utilization - weights - activations
+ * of a step of max_batched_tokens - the engine's own overhead; 0 when the weights do not fit. */
+uint64_t kvc_step_kv_capacity_bytes(const struct kvc_step_model *model, double gpu_memory_utilization,
+                                    uint32_t max_batched_tokens);
+
+/* Relative half-widths of the 80 % band of this regime and what they rest on. */
+struct kvc_time_band {
+    double ttft_low, ttft_high, tpot_low, tpot_high; /* factors: 0.8, 1.25 .. */
+    const char *source;
+};
+void kvc_step_band(const struct kvc_step_model *model, struct kvc_time_band *out);
+
+/* Hands every figure the model rests on to fn, for the assumptions table and warnings. */
+typedef void (*kvc_figure_fn)(void *user, const char *group, const char *name, const char *value,
+                              const char *kind, const char *source);
+void kvc_step_explain(const struct kvc_step_model *model, kvc_figure_fn fn, void *user);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A scenario: all that changes a replay's result, parsed and with defaults filled in. */
+#ifndef KVC_SIM_SCENARIO_H
+#define KVC_SIM_SCENARIO_H
+
+#include <kvcast/kvcast.h>
+
+enum kvc_scope { KVC_PER_GPU, KVC_PER_REPLICA, KVC_PER_NODE, KVC_CLUSTER };
+enum kvc_write_mode { KVC_WRITE_THROUGH, KVC_WRITE_SELECTIVE, KVC_WRITE_BACK, KVC_WRITE_ON_EVICT };
+enum kvc_arrival_mode { KVC_ARRIVALS_OPEN, KVC_ARRIVALS_CLOSED };
+
+#define KVC_NAME_MAX 64
+
+struct kvc_tier_config { /* lower tiers; HBM is in engine and cluster */
+    char name[32];       /* "dram", "nvme", "remote" */
+    bool present;
+    uint64_t capacity_bytes; /* of one scope instance */
+    enum kvc_scope scope;
+    char policy[KVC_NAME_MAX];
+    char link[KVC_NAME_MAX]; /* profile name; "" = the custom figures below */
+    double link_bytes_per_s, link_efficiency;
+    uint64_t link_latency_ns;
+    uint32_t link_devices;   /* drives or NICs behind one scope instance; 0 = as many as its GPUs
+                                for dram and remote, 1 for nvme */
+    enum kvc_write_mode write;
+    bool inclusive;
+    uint32_t chunk_tokens;   /* unit of storage; 0 = the engine's page */
+    double gb_month_usd;     /* NAN: the price list's */
+};
+
+struct kvc_scenario {
+    char trace[1024];
+    char preset[KVC_NAME_MAX];
+    char model[KVC_NAME_MAX], weights_dtype[16], kv_dtype[16];
+    struct {
+        char preset[KVC_NAME_MAX], backend[16];
+        uint32_t page_tokens;       /* 16 */
+        uint32_t max_batched_tokens, max_seqs, max_model_len;
+        double gpu_memory_utilization;
+        bool prefix_caching, chunked_prefill;
+        bool reserve_full_prompt;   /* scheduler_reserve_full_isl */
+        bool unhashed_first;        /* vLLM >= 0.24: freed unhashed blocks are reused first */
+        uint64_t kv_cache_memory_bytes; /* 0 = derive */
+    } engine;
+    struct {
+        char gpu[KVC_NAME_MAX];
+        uint32_t tp, pp, ep, replicas, gpus_per_node;
+    } cluster;
+    char hbm_policy[KVC_NAME_MAX];
+    struct kvc_tier_config tiers[3]; /* dram, nvme, remote */
+    struct {
+        char policy[KVC_NAME_MAX];
+        double load_weight;
+        uint64_t latency_ns;
+    } router;
+    struct {
+        enum kvc_arrival_mode mode;
+        double scale;          /* 2.0 = twice the rate */
+        uint64_t spread_ns;    /* batched arrivals are spread evenly over this much */
+        uint32_t concurrency;
+    } arrivals;
+    uint64_t warmup_ns, request_timeout_ns; /* 0 = none */
+    struct { uint64_t ttft_p99_ns, tpot_p99_ns; } slo; /* 0 = none */
+    struct {
+        double gpu_hour_usd, dram_gb_month_usd, nvme_gb_month_usd, remote_gb_month_usd,
+            power_usd_per_kwh; /* NAN: the profiles' figure */
+    } prices;
+    uint64_t seed;
+};
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The trace in memory: request columns and the prefix forest of segments (DESIGN 2).
+ * Immutable once built. sim/ reads the fields; only traces/ writes them.
+ *
+ * Blocks are numbered at first appearance (nodes); a segment is a maximal range of nodes that
+ * the same requests pass through, so every prompt is a whole number of segments: the path from
+ * a root to the segment at whose end the prompt's identified blocks end.
+ */
+#ifndef KVC_TRACES_TRACE_H
+#define KVC_TRACES_TRACE_H
+
+#include <kvcast/kvcast.h>
+
+#define KVC_SEG_NONE UINT32_MAX
+
+enum kvc_row_status { KVC_ROW_OK = 0, KVC_ROW_FAILED = 1, KVC_ROW_CANCELLED = 2 };
+
+struct kvc_trace {
+    uint32_t block_tokens; /* 0 when nothing carries ids */
+    uint32_t n_segments;
+    uint64_t n_requests;
+
+    /* Requests, arrival ascending, input order kept among equals. First arrival is 0. */
+    uint64_t *arrival_ns;
+    uint32_t *input_tokens;
+    uint32_t *output_tokens;
+    uint32_t *prompt_seg; /* KVC_SEG_NONE: no ids, reuse unknown (or shorter than a block) */
+    uint32_t *output_seg; /* end of the known output's path, prompt_seg or NONE when unknown.
+                             Its full blocks extend those of the prompt. NULL: none known */
+    uint32_t *session;    /* dense, KVC_ID_NONE without; NULL: no row has one */
+    uint64_t *think_ns;   /* pause after the session's previous turn ended; KVC_TIME_NONE; NULL */
+    uint32_t *tenant;     /* index into tenant_names; NULL: one tenant */
+    uint32_t *model;      /* index into model_names; NULL: not stated */
+    uint8_t *row_status;  /* enum kvc_row_status; NULL: all fine */
+
+    /* Segments in node order: parents come before children. */
+    uint32_t *seg_parent; /* KVC_SEG_NONE = root */
+    uint32_t *seg_len;    /* blocks */
+    uint32_t *seg_depth;  /* blocks above it on its path */
+
+    uint32_t n_sessions, n_tenants, n_models;
+    char **tenant_names, **model_names;
+    char digest[24];
+};
+
+/* Blocks a request brings ids for, and how many of them are full (the rest, at most one, is a
+ * partial tail). */
+static inline uint32_t kvc_trace_blocks(const struct kvc_trace *t, uint64_t request)
+{
+    uint32_t s = t->prompt_seg[request];
+    return s == KVC_SEG_NONE ? 0 : t->seg_depth[s] + t->seg_len[s];
+}
+
+static inline uint32_t kvc_trace_full_blocks(const struct kvc_trace *t, uint64_t request)
+{
+    uint32_t n = kvc_trace_blocks(t, request);
+    uint32_t full = t->block_tokens ? t->input_tokens[request] / t->block_tokens : 0;
+    return n < full ? n : full;
+}
+
+/* Segments on the path that ends at seg, and the path itself root first into path[], which must
+ * have room for that many. */
+uint32_t kvc_trace_path_length(const struct kvc_trace *t, uint32_t seg);
+uint32_t kvc_trace_path(const struct kvc_trace *t, uint32_t seg, uint32_t *path);
+
+#endif
