@@ -47,11 +47,13 @@ $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(KVC_CFLAGS) $(CFLAGS) -c -o $@ $<
 
+lib-objects: $(LIB_OBJ)
+
 test: $(TEST_BIN)
 	@for t in $(TEST_BIN); do $$t || exit 1; done
 
 clean:
 	rm -rf build
 
-.PHONY: all test clean
+.PHONY: all lib-objects test clean
 -include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_BIN:=.d)
