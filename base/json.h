@@ -23,6 +23,7 @@ const struct kvc_jval *kvc_jval_member(const struct kvc_jval *object, const char
 const struct kvc_jval *kvc_jval_first(const struct kvc_jval *container); /* NULL: empty */
 const struct kvc_jval *kvc_jval_next(const struct kvc_jval *v);
 size_t kvc_jval_count(const struct kvc_jval *container);
+uint64_t kvc_jval_line(const struct kvc_jval *v);      /* where it begins */
 const char *kvc_jval_key(const struct kvc_jval *v);    /* NULL in an array */
 const char *kvc_jval_string(const struct kvc_jval *v); /* NULL: not a string */
 bool kvc_jval_bool(const struct kvc_jval *v, bool *out);
