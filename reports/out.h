@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Text under construction, numbers as people read them, and files that are written whole or not
+ * at all. Numbers never depend on the process's locale. */
+#ifndef KVC_REPORTS_OUT_H
+#define KVC_REPORTS_OUT_H
+
+#include <kvcast/kvcast.h>
+
+/* ---- a growing text ---- */
+
+struct kvc_text {
+    char *buf; /* NUL-terminated once something was added */
+    size_t len, cap;
+    bool failed; /* out of memory: later calls do nothing */
+};
+
+void kvc_text_add(struct kvc_text *t, const char *s);
+void kvc_text_addn(struct kvc_text *t, const char *s, size_t n);
+KVC_PRINTF(2, 3)
+void kvc_text_addf(struct kvc_text *t, const char *fmt, ...); /* no %f or %g: locale */
+void kvc_text_html(struct kvc_text *t, const char *s);        /* escaped; bad UTF-8 becomes U+FFFD */
+void kvc_text_csv(struct kvc_text *t, const char *s);         /* a field of RFC 4180 */
+void kvc_text_clear(struct kvc_text *t);
+
+/* ---- numbers for people ---- */
+
+struct kvc_str {
+    char s[48];
+};
+
+/* decimals 0 to 9; grouped: thousands apart by commas. NAN gives "unknown". */
+struct kvc_str kvc_fmt_fixed(double value, int decimals, bool grouped);
+struct kvc_str kvc_fmt_count(uint64_t n);         /* 12,345 */
+struct kvc_str kvc_fmt_tokens(double tokens);     /* 950, 12.3 k, 41.2 M */
+struct kvc_str kvc_fmt_bytes(double bytes);       /* 512 GiB, 1.5 TiB */
+struct kvc_str kvc_fmt_bandwidth(double bytes_per_s); /* 25.2 GB/s */
+struct kvc_str kvc_fmt_ms(double ms);             /* 0.42 ms, 812 ms, 12.3 s */
+struct kvc_str kvc_fmt_seconds(double s);         /* 59.0 min */
+struct kvc_str kvc_fmt_percent(double fraction);  /* 63.1 % */
+struct kvc_str kvc_fmt_points(double fraction);   /* 2.1 points, of a difference of fractions */
+struct kvc_str kvc_fmt_usd(double usd);           /* USD 12.34 */
+struct kvc_str kvc_fmt_general(double value);     /* three significant digits, no exponent */
+
+/* ---- files ---- */
+
+/* A file that appears under its name only when committed: temporary name in the same folder,
+ * synced, renamed. "-" is stdout; devices and pipes are written in place. */
+struct kvc_file {
+    int fd;
+    bool in_place;
+    char path[4096], temp[4128];
+};
+
+enum kvc_status kvc_file_open(struct kvc_file *f, const char *path, struct kvc_error *err);
+enum kvc_status kvc_file_write(struct kvc_file *f, const char *buf, size_t n,
+                               struct kvc_error *err);
+enum kvc_status kvc_file_commit(struct kvc_file *f, struct kvc_error *err); /* closes either way */
+void kvc_file_abort(struct kvc_file *f);
+/* All at once. */
+enum kvc_status kvc_file_put(const char *path, const char *buf, size_t n, struct kvc_error *err);
+/* A text whose building may have failed; clears it. */
+enum kvc_status kvc_file_put_text(const char *path, struct kvc_text *t, struct kvc_error *err);
+/* Reads at most limit bytes; the caller frees with kvc_free. */
+enum kvc_status kvc_file_get(const char *path, size_t limit, char **out, size_t *n,
+                             struct kvc_error *err);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The sentences that sum a run up for someone who reads nothing else. Each names the figures it
+ * rests on, and "it does not pay" is as likely an answer as any. */
+#include "reports/reports.h"
+
+#include <math.h>
+#include <string.h>
+
+#define HOURS_PER_MONTH 730.0
+
+static void put_tier_shares(struct kvc_text *t, const struct kvc_findings *f,
+                            const struct kvc_result *r)
+{
+    for (uint32_t i = 0; i < r->n_tiers; i++)
+        kvc_text_addf(t, "%s%s %s", i ? ", " : "", kvc_tier_title(r->tiers[i].name),
+                      kvc_fmt_percent(f->worth[i].hit_rate).s);
+}
+
+static void put_ttft(struct kvc_text *t, const struct kvc_result *r)
+{
+    if (!r->ttft_ms.count) {
+        kvc_text_add(t, "No request got a first token, so there is no TTFT to tell.");
+        return;
+    }
+    kvc_text_addf(t, "TTFT is %s at the median and %s at the 99th percentile",
+                  kvc_fmt_ms(r->ttft_ms.p50).s, kvc_fmt_ms(r->ttft_ms.p99).s);
+    const struct kvc_band *band = kvc_band_find(r, "ttft_ms.p99");
+    if (band)
+        kvc_text_addf(t, " (80 %% band %s to %s)", kvc_fmt_ms(band->low).s,
+                      kvc_fmt_ms(band->high).s);
+    kvc_text_add(t, ".");
+}
+
+static void say_what_it_does(struct kvc_text *t, const struct kvc_findings *f,
+                             const struct kvc_result *r)
+{
+    if (!r->arrived) {
+        kvc_text_add(t, "The trace holds no requests, so there is nothing to forecast.");
+        return;
+    }
+    if (isnan(f->hit_rate)) {
+        kvc_text_add(t, "The trace does not tell which prompts share a beginning, so what a cache "
+                        "would serve is unknown (not zero). ");
+    } else {
+        kvc_text_addf(t, "Caches serve %s of the %s prompt tokens (",
+                      kvc_fmt_percent(f->hit_rate).s,
+                      kvc_fmt_tokens((double)r->input_tokens).s);
+        put_tier_shares(t, f, r);
+        kvc_text_add(t, "). ");
+    }
+    put_ttft(t, r);
+}
+
+/* Which lower tiers earn their keep by the prefill work they avoid. */
+static void put_tier_worth(struct kvc_text *t, const struct kvc_findings *f,
+                           const struct kvc_result *r)
+{
+    for (uint32_t i = 1; i < r->n_tiers; i++) {
+        const struct kvc_worth *w = &f->worth[i];
+        if (isnan(w->usd_saved_per_hour))
+            continue;
+        kvc_text_addf(t, " %s avoids prefill work worth %s an hour",
+                      kvc_tier_title(r->tiers[i].name), kvc_fmt_usd(w->usd_saved_per_hour).s);
+        if (!isnan(w->usd_cost_per_hour))
+            kvc_text_addf(t, " for %s%s", kvc_fmt_usd(w->usd_cost_per_hour).s,
+                          w->usd_saved_per_hour < w->usd_cost_per_hour ? ": it does not pay" : "");
+        kvc_text_add(t, ".");
+    }
+}
+
+static void say_no_lower_tier(struct kvc_text *t, const struct kvc_findings *f)
+{
+    kvc_text_add(t, "There is no tier below HBM in this run.");
+    if (isnan(f->content_95_bytes))
+        return;
+    kvc_text_addf(t, " One shared pool of %s would reach 95 %% of what LRU can reach at any size",
+                  kvc_fmt_bytes(f->content_95_bytes).s);
+    double gap = f->bounds ? f->rungs[0].rate - f->hit_rate : (double)NAN;
+    if (gap * 100 * f->point_usd_per_hour > 0)
+        kvc_text_addf(t, "; all capacity in the world would save prefill work worth %s an hour",
+                      kvc_fmt_usd(gap * 100 * f->point_usd_per_hour).s);
+    kvc_text_add(t, ".");
+}
+
+static void say_whether_it_pays(struct kvc_text *t, const struct kvc_findings *f,
+                                const struct kvc_result *r)
+{
+    if (!r->arrived)
+        return;
+    if (r->n_tiers < 2) {
+        say_no_lower_tier(t, f);
+        return;
+    }
+    double saving = r->cost.saving_vs_hbm_only_usd_per_month;
+    double month = r->cost.usd_per_hour * HOURS_PER_MONTH;
+    if (!r->has_prefix || isnan(saving))
+        kvc_text_add(t, "Whether the tiers below HBM pay is unknown.");
+    else if (f->lower_hit_rate == 0)
+        kvc_text_add(t, "The tiers below HBM do not pay for this traffic: they served nothing.");
+    else if (fabs(saving) < 0.005 * month)
+        kvc_text_addf(t, "The tiers below HBM about break even: %s %s a month, under half a "
+                         "percent of the bill.",
+                      saving < 0 ? "they lose" : "they save", kvc_fmt_usd(fabs(saving)).s);
+    else if (saving > 0)
+        kvc_text_addf(t, "The tiers below HBM pay: they save %s a month against HBM alone, if the "
+                         "GPU time they free is put to use.",
+                      kvc_fmt_usd(saving).s);
+    else
+        kvc_text_addf(t, "The tiers below HBM do not pay for this traffic: they cost %s a month "
+                         "more than the GPU time they free.",
+                      kvc_fmt_usd(-saving).s);
+    if (f->lower_hit_rate > 0)
+        put_tier_worth(t, f, r);
+}
+
+static const char *remedy(uint32_t cause)
+{
+    switch (cause) {
+    case KVC_MISS_ALIGNMENT:
+        return "smaller pages, or prompts padded to page edges";
+    case KVC_MISS_EVICTED:
+        return "more capacity or a better eviction order";
+    case KVC_MISS_TTL:
+        return "a longer time to live";
+    case KVC_MISS_OTHER_REPLICA:
+        return "prefix-aware routing or a store shared by the replicas";
+    case KVC_MISS_SALTED:
+        return "sharing between tenants, where that is allowed";
+    case KVC_MISS_NOT_READY:
+        return "holding back requests that share a prefix in computation";
+    case KVC_MISS_FAILED:
+        return "a configuration that can serve these requests";
+    default:
+        return NULL;
+    }
+}
+
+static void put_bounds(struct kvc_text *t, const struct kvc_findings *f)
+{
+    const struct kvc_rung *rung = f->rungs;
+    kvc_text_addf(t, "No cache of any size can serve more than %s",
+                  kvc_fmt_percent(rung[0].rate).s);
+    kvc_text_addf(t, ", %s above what this run reaches: ",
+                  kvc_fmt_points(rung[0].rate - f->hit_rate).s);
+    kvc_text_addf(t, "%s for more capacity, ", kvc_fmt_points(rung[0].gap).s);
+    kvc_text_addf(t, "%s for a better eviction order, ", kvc_fmt_points(rung[1].gap).s);
+    kvc_text_addf(t, "%s for separate replicas, timing and pages.", kvc_fmt_points(rung[2].gap).s);
+}
+
+static void say_what_bounds_it(struct kvc_text *t, const struct kvc_findings *f,
+                               const struct kvc_result *r)
+{
+    if (!r->arrived)
+        return;
+    if (f->bounds)
+        put_bounds(t, f);
+    else
+        kvc_text_add(t, "No bounds were computed for this run.");
+    double lost = f->top_cause < KVC_MISS_CAUSES
+                      ? kvc_ratio(r->missed_tokens[f->top_cause], r->input_tokens)
+                      : 0;
+    if (lost >= 0.0005 && remedy(f->top_cause))
+        kvc_text_addf(t, " The largest loss that can be helped (%s, %s) calls for %s.",
+                      kvc_miss_cause_name((enum kvc_miss_cause)f->top_cause),
+                      kvc_fmt_percent(lost).s, remedy(f->top_cause));
+    if (f->point_usd_per_hour > 0)
+        kvc_text_addf(t, " One point of hit rate is worth %s an hour here.",
+                      kvc_fmt_usd(f->point_usd_per_hour).s);
+}
+
+static void keep(char *dst, size_t size, struct kvc_text *t)
+{
+    size_t n = t->failed || !t->buf ? 0 : t->len < size ? t->len : size - 1;
+    if (n)
+        memcpy(dst, t->buf, n);
+    dst[n] = '\0';
+    kvc_text_clear(t);
+}
+
+void kvc_verdict(struct kvc_findings *f, const struct kvc_result *r)
+{
+    struct kvc_text t = {0};
+    say_what_it_does(&t, f, r);
+    keep(f->verdict[0], sizeof(f->verdict[0]), &t);
+    say_whether_it_pays(&t, f, r);
+    keep(f->verdict[1], sizeof(f->verdict[1]), &t);
+    say_what_bounds_it(&t, f, r);
+    keep(f->verdict[2], sizeof(f->verdict[2]), &t);
+}
