@@ -2,6 +2,7 @@
  * Help and the manual page, both made from the tables that also parse the command line. */
 #include "cli/internal.h"
 
+#include "base/units.h"
 #include "sim/scenario.h"
 
 #include <string.h>
@@ -55,7 +56,9 @@ static void option_head(const struct kvc_cli_option *o, char *buf, size_t size)
 
 static void key_head(const struct kvc_scenario_key *k, char *buf, size_t size)
 {
-    if (k->flag)
+    if (k->flag && kvc_name_equal(k->flag, k->name))
+        snprintf(buf, size, "--%s %s", k->flag, k->arg);
+    else if (k->flag)
         snprintf(buf, size, "--%s, --%s %s", k->flag, k->name, k->arg);
     else
         snprintf(buf, size, "--%s %s", k->name, k->arg);

@@ -3,7 +3,6 @@
 
 #include "base/units.h"
 
-#include <errno.h>
 #include <string.h>
 
 #define COMMAND(name) extern const struct kvc_cli_command kvc_cmd_##name __attribute__((weak));
@@ -106,10 +105,8 @@ static int dispatch(int argc, char **argv)
 int main(int argc, char **argv)
 {
     int rc = dispatch(argc, argv);
-    errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "kvcast: cannot write to stdout: %s\n",
-                errno ? strerror(errno) : "an earlier write failed");
+        fprintf(stderr, "kvcast: not everything could be written to stdout; is the disk full?\n");
         rc = rc == KVC_EXIT_OK ? KVC_EXIT_FAILED : rc;
     }
     return rc;
