@@ -20,8 +20,8 @@ struct kvc_row {
     uint32_t root_key; /* key space of the ids: model, adapter, session-local; 0 when shared */
     uint32_t session, tenant, model; /* KVC_ID_NONE without */
     uint64_t think_ns;               /* KVC_TIME_NONE without */
-    const uint64_t *output_ids; /* ids of the full blocks of prompt + output, when known: replaces
-                                   ids from the prompt's last full block on; n 0 = unknown */
+    const uint64_t *output_ids; /* path of the full blocks of prompt + output from the root, in the
+                                   same key space, when known; n 0 = unknown */
     size_t n_output_ids;
     uint8_t status;
 };
@@ -30,8 +30,19 @@ struct kvc_forest *kvc_forest_create(void); /* NULL: no memory */
 void kvc_forest_destroy(struct kvc_forest *forest);
 enum kvc_status kvc_forest_add(struct kvc_forest *forest, const struct kvc_row *row,
                                struct kvc_error *err);
-/* Cuts segments, sorts requests by time (stable), rebases time, infers outputs from session links
- * when infer_outputs. Names are moved in. The forest is destroyed in any case. */
+uint64_t kvc_forest_rows(const struct kvc_forest *forest);
+/* Blocks and input tokens of the row-th row added. */
+uint64_t kvc_forest_row_blocks(const struct kvc_forest *forest, uint64_t row);
+uint32_t kvc_forest_row_input(const struct kvc_forest *forest, uint64_t row);
+/* Takes rows (ascending indexes) out again, with the blocks only they had. Rebuilds the forest:
+ * for the rare log whose rows turn out wrong at its end. */
+enum kvc_status kvc_forest_remove(struct kvc_forest **forest, const uint64_t *rows, size_t n,
+                                  struct kvc_error *err);
+/* Cuts segments, sorts requests by time (stable), rebases time, and infers outputs from session
+ * links when infer_outputs: of two consecutive turns the later one shows what the earlier one
+ * generated if it is long enough and contains the earlier prompt's full blocks. The forest is
+ * destroyed in any case. Session, tenant and model counts are the largest index + 1; names and
+ * the digest are the caller's to set. */
 enum kvc_status kvc_forest_finish(struct kvc_forest *forest, uint32_t block_tokens,
                                   bool infer_outputs, struct kvc_trace **out,
                                   struct kvc_error *err);

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "traces/forest_nodes.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/rng.h"
+
+#include <string.h>
+
+struct kvc_forest *kvc_forest_create(void)
+{
+    return kvc_calloc(1, sizeof(struct kvc_forest));
+}
+
+void kvc_forest_destroy(struct kvc_forest *f)
+{
+    if (!f)
+        return;
+    kvc_free(f->id);
+    kvc_free(f->is_start);
+    kvc_free(f->cut_after);
+    kvc_free(f->starts);
+    kvc_free(f->branches);
+    kvc_free(f->time_ns);
+    kvc_free(f->think_ns);
+    kvc_free(f->input);
+    kvc_free(f->output);
+    kvc_free(f->prompt_node);
+    kvc_free(f->output_node);
+    kvc_free(f->session);
+    kvc_free(f->tenant);
+    kvc_free(f->model);
+    kvc_free(f->status);
+    kvc_free(f);
+}
+
+static bool grow_bitmap(uint64_t **map, size_t old_bits, size_t bits)
+{
+    uint64_t *p = kvc_realloc(*map, bits / 64, sizeof(*p));
+    if (!p)
+        return false;
+    memset(p + old_bits / 64, 0, (bits - old_bits) / 8);
+    *map = p;
+    return true;
+}
+
+static bool reserve_nodes(struct kvc_forest *f, size_t more)
+{
+    size_t need = (size_t)f->n_nodes + more;
+    if (need <= f->node_cap)
+        return true;
+    size_t cap = f->node_cap ? f->node_cap : 1024;
+    while (cap < need)
+        cap *= 2;
+    uint64_t *id = kvc_realloc(f->id, cap, sizeof(*id));
+    if (!id)
+        return false;
+    f->id = id;
+    /* A failure leaves larger arrays beside the old capacity, which is harmless. */
+    if (!grow_bitmap(&f->is_start, f->node_cap, cap) ||
+        !grow_bitmap(&f->cut_after, f->node_cap, cap))
+        return false;
+    f->node_cap = cap;
+    return true;
+}
+
+static inline size_t branch_slot(const struct kvc_forest *f, uint32_t parent, uint64_t id)
+{
+    return (size_t)kvc_mix64(id ^ ((uint64_t)parent * 0x9e3779b97f4a7c15u)) & f->branch_mask;
+}
+
+static bool grow_branches(struct kvc_forest *f)
+{
+    size_t old_size = f->branches ? f->branch_mask + 1 : 0;
+    if (old_size && (f->n_starts + 1) * 2 <= old_size)
+        return true;
+    size_t size = old_size ? old_size * 2 : 1024;
+    struct kvc_branch *old = f->branches;
+    struct kvc_branch *fresh = kvc_malloc(size, sizeof(*fresh));
+    if (!fresh)
+        return false;
+    memset(fresh, 0xff, size * sizeof(*fresh));
+    f->branches = fresh;
+    f->branch_mask = size - 1;
+    for (size_t i = 0; i < old_size; i++) {
+        if (old[i].node == KVC_NODE_NONE)
+            continue;
+        size_t slot = branch_slot(f, old[i].parent, old[i].id);
+        while (fresh[slot].node != KVC_NODE_NONE)
+            slot = (slot + 1) & f->branch_mask;
+        fresh[slot] = old[i];
+    }
+    kvc_free(old);
+    return true;
+}
+
+/* Finds the child of parent by id among the starts, or makes it. Room for the node is there. */
+static bool branch_child(struct kvc_forest *f, uint32_t parent, uint32_t depth, uint64_t id,
+                         uint32_t *child)
+{
+    if (!grow_branches(f))
+        return false;
+    size_t slot = branch_slot(f, parent, id);
+    for (; f->branches[slot].node != KVC_NODE_NONE; slot = (slot + 1) & f->branch_mask) {
+        const struct kvc_branch *b = &f->branches[slot];
+        if (b->id == id && b->parent == parent) {
+            *child = b->node;
+            return true;
+        }
+    }
+    if (!kvc_grow((void **)&f->starts, &f->start_cap, f->n_starts + 1, sizeof(*f->starts)))
+        return false;
+    uint32_t node = f->n_nodes++;
+    f->id[node] = id;
+    kvc_bit_set(f->is_start, node);
+    f->starts[f->n_starts++] = (struct kvc_start){ node, parent, depth };
+    f->branches[slot] = (struct kvc_branch){ id, parent, node };
+    if (parent < KVC_ROOT_BASE)
+        kvc_bit_set(f->cut_after, parent);
+    *child = node;
+    return true;
+}
+
+/* Walks the ids from the root of a key space, making what is new, and cuts at the end. */
+static bool walk(struct kvc_forest *f, uint32_t root_key, const uint64_t *ids, size_t n,
+                 uint32_t *end)
+{
+    uint32_t cur;
+    if (!branch_child(f, UINT32_MAX - 1 - root_key, 0, ids[0], &cur))
+        return false;
+    for (size_t i = 1; i < n; i++) {
+        uint32_t next = cur + 1;
+        if (next == f->n_nodes) { /* the newest node has no child yet: all that follows is new */
+            memcpy(f->id + next, ids + i, (n - i) * sizeof(*ids));
+            f->n_nodes += (uint32_t)(n - i);
+            cur = f->n_nodes - 1;
+            break;
+        }
+        if (f->id[next] == ids[i] && !kvc_bit(f->is_start, next)) {
+            cur = next;
+            continue;
+        }
+        if (!branch_child(f, cur, (uint32_t)i, ids[i], &cur))
+            return false;
+    }
+    kvc_bit_set(f->cut_after, cur);
+    *end = cur;
+    return true;
+}
+
+static bool grow_column(void *column, size_t cap, size_t size)
+{
+    void **p = column;
+    void *fresh = kvc_realloc(*p, cap, size);
+    if (fresh)
+        *p = fresh;
+    return fresh != NULL;
+}
+
+static bool reserve_row(struct kvc_forest *f)
+{
+    if (f->n_rows < f->row_cap)
+        return true;
+    size_t cap = f->row_cap ? f->row_cap * 2 : 1024;
+    bool ok = grow_column(&f->time_ns, cap, 8) && grow_column(&f->input, cap, 4) &&
+              grow_column(&f->output, cap, 4) && grow_column(&f->prompt_node, cap, 4);
+    ok = ok && (!f->think_ns || grow_column(&f->think_ns, cap, 8));
+    ok = ok && (!f->output_node || grow_column(&f->output_node, cap, 4));
+    ok = ok && (!f->session || grow_column(&f->session, cap, 4));
+    ok = ok && (!f->tenant || grow_column(&f->tenant, cap, 4));
+    ok = ok && (!f->model || grow_column(&f->model, cap, 4));
+    ok = ok && (!f->status || grow_column(&f->status, cap, 1));
+    if (ok)
+        f->row_cap = cap;
+    return ok;
+}
+
+/* A column appears with the first row that has something to say; all before it said 0xff.. . */
+static bool put_u32(struct kvc_forest *f, uint32_t **column, uint32_t value)
+{
+    if (!*column) {
+        if (value == UINT32_MAX)
+            return true;
+        if (!(*column = kvc_malloc(f->row_cap, sizeof(**column))))
+            return false;
+        memset(*column, 0xff, (size_t)f->n_rows * sizeof(**column));
+    }
+    (*column)[f->n_rows] = value;
+    return true;
+}
+
+static bool put_rare(struct kvc_forest *f, const struct kvc_row *row)
+{
+    if (!put_u32(f, &f->session, row->session) || !put_u32(f, &f->tenant, row->tenant) ||
+        !put_u32(f, &f->model, row->model))
+        return false;
+    if (!f->think_ns && row->think_ns != KVC_TIME_NONE) {
+        if (!(f->think_ns = kvc_malloc(f->row_cap, sizeof(*f->think_ns))))
+            return false;
+        memset(f->think_ns, 0xff, (size_t)f->n_rows * sizeof(*f->think_ns));
+    }
+    if (f->think_ns)
+        f->think_ns[f->n_rows] = row->think_ns;
+    if (!f->status && row->status != KVC_ROW_OK) {
+        if (!(f->status = kvc_malloc(f->row_cap, 1)))
+            return false;
+        memset(f->status, KVC_ROW_OK, (size_t)f->n_rows);
+    }
+    if (f->status)
+        f->status[f->n_rows] = row->status;
+    return true;
+}
+
+enum kvc_status kvc_forest_add(struct kvc_forest *f, const struct kvc_row *row,
+                               struct kvc_error *err)
+{
+    size_t more = row->n_ids + row->n_output_ids;
+    if (row->root_key >= UINT32_MAX - 1 - KVC_ROOT_BASE)
+        return kvc_fail(err, KVC_ERR_LIMIT, "more than 268 million separate id spaces");
+    if (more > KVC_ROOT_BASE - f->n_nodes)
+        return kvc_fail(err, KVC_ERR_LIMIT,
+                        "more than 4.0 billion distinct blocks; import a shorter window");
+    if (!reserve_nodes(f, more) || !reserve_row(f))
+        return kvc_fail_nomem(err);
+
+    uint32_t prompt = KVC_NODE_NONE, output = KVC_NODE_NONE;
+    if (row->n_ids && !walk(f, row->root_key, row->ids, row->n_ids, &prompt))
+        return kvc_fail_nomem(err);
+    if (row->n_output_ids &&
+        !walk(f, row->root_key, row->output_ids, row->n_output_ids, &output))
+        return kvc_fail_nomem(err);
+    if (!put_u32(f, &f->output_node, output) || !put_rare(f, row))
+        return kvc_fail_nomem(err);
+    f->time_ns[f->n_rows] = row->time_ns;
+    f->input[f->n_rows] = row->input_tokens;
+    f->output[f->n_rows] = row->output_tokens;
+    f->prompt_node[f->n_rows] = prompt;
+    f->n_rows++;
+    return KVC_OK;
+}
+
+uint64_t kvc_forest_rows(const struct kvc_forest *f)
+{
+    return f->n_rows;
+}
+
+uint32_t kvc_forest_row_input(const struct kvc_forest *f, uint64_t row)
+{
+    return f->input[row];
+}
+
+const struct kvc_start *kvc_forest_start(const struct kvc_forest *f, uint32_t node)
+{
+    size_t lo = 0, hi = f->n_starts; /* starts[0].node is 0 */
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (f->starts[mid].node <= node)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return &f->starts[lo];
+}
+
+uint32_t kvc_forest_ancestor(const struct kvc_forest *f, uint32_t node, uint32_t depth)
+{
+    const struct kvc_start *s = kvc_forest_start(f, node);
+    while (s->depth > depth)
+        s = kvc_forest_start(f, node = s->parent);
+    return s->node + (depth - s->depth);
+}
+
+uint64_t kvc_forest_row_blocks(const struct kvc_forest *f, uint64_t row)
+{
+    uint32_t node = f->prompt_node[row];
+    return node == KVC_NODE_NONE ? 0 : (uint64_t)kvc_forest_depth(f, node) + 1;
+}
+
+/* Ids of the path to node, root first, into *ids; returns the key space of its root. */
+static uint32_t path_ids(const struct kvc_forest *f, uint32_t node, uint64_t *ids)
+{
+    for (;;) {
+        const struct kvc_start *s = kvc_forest_start(f, node);
+        memcpy(ids + s->depth, f->id + s->node, ((size_t)(node - s->node) + 1) * sizeof(*ids));
+        if (s->parent >= KVC_ROOT_BASE)
+            return UINT32_MAX - 1 - s->parent;
+        node = s->parent;
+    }
+}
+
+static enum kvc_status copy_row(const struct kvc_forest *from, uint64_t r, struct kvc_forest *to,
+                                uint64_t **scratch, size_t *cap, struct kvc_error *err)
+{
+    struct kvc_row row = { .time_ns = from->time_ns[r], .input_tokens = from->input[r],
+                           .output_tokens = from->output[r],
+                           .session = from->session ? from->session[r] : KVC_ID_NONE,
+                           .tenant = from->tenant ? from->tenant[r] : KVC_ID_NONE,
+                           .model = from->model ? from->model[r] : KVC_ID_NONE,
+                           .think_ns = from->think_ns ? from->think_ns[r] : KVC_TIME_NONE,
+                           .status = from->status ? from->status[r] : (uint8_t)KVC_ROW_OK };
+    uint32_t prompt = from->prompt_node[r];
+    uint32_t output = from->output_node ? from->output_node[r] : KVC_NODE_NONE;
+    row.n_ids = (size_t)kvc_forest_row_blocks(from, r);
+    row.n_output_ids = output == KVC_NODE_NONE ? 0 : (size_t)kvc_forest_depth(from, output) + 1;
+    if (!kvc_grow((void **)scratch, cap, row.n_ids + row.n_output_ids, sizeof(**scratch)))
+        return kvc_fail_nomem(err);
+    row.ids = *scratch;
+    if (row.n_ids)
+        row.root_key = path_ids(from, prompt, *scratch);
+    if (row.n_output_ids) {
+        row.output_ids = *scratch + row.n_ids;
+        row.root_key = path_ids(from, output, *scratch + row.n_ids);
+    }
+    return kvc_forest_add(to, &row, err);
+}
+
+enum kvc_status kvc_forest_remove(struct kvc_forest **forest, const uint64_t *rows, size_t n,
+                                  struct kvc_error *err)
+{
+    struct kvc_forest *from = *forest, *to = kvc_forest_create();
+    uint64_t *scratch = NULL;
+    size_t cap = 0, k = 0;
+    enum kvc_status status = to ? KVC_OK : kvc_fail_nomem(err);
+    for (uint64_t r = 0; r < from->n_rows && status == KVC_OK; r++) {
+        if (k < n && rows[k] == r)
+            k++;
+        else
+            status = copy_row(from, r, to, &scratch, &cap, err);
+    }
+    kvc_free(scratch);
+    if (status == KVC_OK) {
+        *forest = to;
+        to = from;
+    }
+    kvc_forest_destroy(to);
+    return status;
+}
