@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The formats kvcast reads; the first that recognises a file's beginning takes it. */
+#include "traces/import.h"
+
+const struct kvc_format *const kvc_format_table[] = { &kvc_format_mooncake, NULL };
+
+const char *const *kvc_trace_formats(void)
+{
+    static const char *const names[] = { "mooncake", NULL };
+    return names;
+}

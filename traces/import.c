@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Drives the readers over the files and turns what they hand on into one trace. */
+#include "traces/import.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "traces/block_size.h"
+#include "traces/forest.h"
+#include "traces/intern.h"
+#include "traces/trace_write.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct suspect { /* a row that contradicts the block size supposed so far */
+    uint64_t row, line;
+    size_t file;
+    size_t ids;
+    uint32_t tokens;
+    bool repeated;
+};
+
+struct kvc_import {
+    const struct kvc_import_options *options;
+    struct kvc_import_report report;
+    const struct kvc_format *format;
+    const char *const *paths;
+    size_t file, n_paths;
+    struct kvc_lines lines;
+    uint64_t done_before, total; /* stored bytes of the files before, and of all */
+
+    struct kvc_forest *forest;
+    struct kvc_intern sessions, tenants, models, text_ids;
+    uint64_t last_ns;
+    bool any_time; /* last_ns is set in this file */
+    uint64_t *turn_ns; /* by session: when its last turn came, KVC_TIME_NONE before the first */
+    size_t turn_cap;
+
+    uint32_t supposed; /* block size */
+    struct kvc_block_fit fit;
+    uint64_t rows_with_ids;
+    struct suspect *suspects;
+    size_t n_suspects, suspects_cap;
+    uint64_t *seen; /* scratch of a row's repeated-id check */
+    size_t seen_cap;
+};
+
+/* ---- for readers ---- */
+
+const char *kvc_import_file(const struct kvc_import *im)
+{
+    return im->paths[im->file];
+}
+
+uint64_t kvc_import_line_number(const struct kvc_import *im)
+{
+    return im->lines.line;
+}
+
+bool kvc_import_compares(const struct kvc_import *im)
+{
+    return im->options->compare_readers;
+}
+
+bool kvc_import_text_id(struct kvc_import *im, const char *text, size_t n, uint64_t *id)
+{
+    uint32_t number;
+    if (!kvc_intern_get(&im->text_ids, text, n, &number))
+        return false;
+    *id = number;
+    return true;
+}
+
+void kvc_import_note(struct kvc_import *im, const char *fmt, ...)
+{
+    char text[sizeof(im->report.notes[0])];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    for (uint32_t i = 0; i < im->report.n_notes; i++)
+        if (strcmp(im->report.notes[i], text) == 0)
+            return;
+    if (im->report.n_notes < KVC_REPORT_SHOWN)
+        memcpy(im->report.notes[im->report.n_notes++], text, sizeof(text));
+}
+
+enum kvc_status kvc_import_bad(struct kvc_import *im, const struct kvc_error *bad,
+                               struct kvc_error *err)
+{
+    if (bad->status == KVC_ERR_NOMEM || im->options->strict) {
+        if (err)
+            *err = *bad;
+        return bad->status;
+    }
+    im->report.bad++;
+    if (im->report.n_shown < KVC_REPORT_SHOWN)
+        im->report.shown[im->report.n_shown++] = *bad;
+    return KVC_OK;
+}
+
+static bool blank(const char *text, size_t n)
+{
+    size_t i = 0;
+    while (i < n && (text[i] == ' ' || text[i] == '\t' || text[i] == '\r'))
+        i++;
+    return i == n;
+}
+
+enum kvc_status kvc_import_line(struct kvc_import *im, const char **text, size_t *n,
+                                struct kvc_error *err)
+{
+    for (;;) {
+        enum kvc_line_kind kind;
+        enum kvc_status status = kvc_lines_next(&im->lines, &kind, text, n, err);
+        if (status != KVC_OK)
+            return status;
+        if (kind == KVC_LINE_END) {
+            *text = NULL;
+            return KVC_OK;
+        }
+        if (kind == KVC_LINE_TEXT && !blank(*text, *n)) {
+            im->report.rows++;
+            return KVC_OK;
+        }
+        if (kind == KVC_LINE_TEXT) {
+            im->report.blank++;
+            continue;
+        }
+        struct kvc_error bad;
+        im->report.rows++;
+        kvc_fail_at(&bad, KVC_ERR_INPUT, kvc_import_file(im), im->lines.line, NULL,
+                    "the line is longer than %zu MiB, which no request is; is this one row a line?",
+                    KVC_LINE_MAX >> 20);
+        status = kvc_import_bad(im, &bad, err);
+        if (status != KVC_OK)
+            return status;
+    }
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Whether an id occurs twice in the row. Ids numbered at first appearance ascend along a path,
+ * so that the common answer needs no sorting. */
+static bool has_repeat(struct kvc_import *im, const uint64_t *ids, size_t n, bool *repeated)
+{
+    size_t descents = 0;
+    for (size_t i = 1; i < n; i++)
+        descents += ids[i] <= ids[i - 1];
+    *repeated = false;
+    if (!descents)
+        return true;
+    if (!kvc_grow((void **)&im->seen, &im->seen_cap, n, sizeof(*im->seen)))
+        return false;
+    memcpy(im->seen, ids, n * sizeof(*ids));
+    qsort(im->seen, n, sizeof(*ids), by_value);
+    for (size_t i = 1; i < n && !*repeated; i++)
+        *repeated = im->seen[i] == im->seen[i - 1];
+    return true;
+}
+
+static bool intern(struct kvc_intern *in, const struct kvc_span *span, uint32_t *number)
+{
+    *number = KVC_ID_NONE;
+    return !span->text || kvc_intern_get(in, span->text, span->n, number);
+}
+
+static bool check_ids(struct kvc_import *im, const struct kvc_log_row *row)
+{
+    bool repeated;
+    if (!has_repeat(im, row->ids, row->n_ids, &repeated))
+        return false;
+    im->report.repeated_ids += repeated;
+    if (!row->n_ids)
+        return true;
+    im->rows_with_ids++;
+    kvc_block_fit_add(&im->fit, row->input_tokens, row->n_ids);
+    if (kvc_block_fits_row(im->supposed, row->input_tokens, row->n_ids))
+        return true;
+    if (!kvc_grow((void **)&im->suspects, &im->suspects_cap, im->n_suspects + 1,
+                  sizeof(*im->suspects)))
+        return false;
+    im->suspects[im->n_suspects++] = (struct suspect){
+        .row = kvc_forest_rows(im->forest), .line = im->lines.line, .file = im->file,
+        .ids = row->n_ids, .tokens = row->input_tokens, .repeated = repeated };
+    return true;
+}
+
+/* A turn without a timestamp comes its delay after the turn before; *time_ns KVC_TIME_NONE when
+ * there was none. */
+static bool place_turn(struct kvc_import *im, uint32_t session, uint64_t think_ns,
+                       uint64_t *time_ns)
+{
+    size_t had = im->turn_cap;
+    if (session == KVC_ID_NONE)
+        return true;
+    if (!kvc_grow((void **)&im->turn_ns, &im->turn_cap, (size_t)session + 1, sizeof(*im->turn_ns)))
+        return false;
+    memset(im->turn_ns + had, 0xff, (im->turn_cap - had) * sizeof(*im->turn_ns));
+    uint64_t before = im->turn_ns[session];
+    if (*time_ns == KVC_TIME_NONE && before != KVC_TIME_NONE &&
+        think_ns < KVC_LOG_TIME_MAX - before) {
+        *time_ns = before + think_ns;
+        kvc_import_note(im, "turns without a timestamp placed at the turn before plus their delay; "
+                        "the time of the answer between is not in the log");
+    }
+    if (*time_ns != KVC_TIME_NONE)
+        im->turn_ns[session] = *time_ns;
+    return true;
+}
+
+enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *row, bool odd,
+                               struct kvc_error *err)
+{
+    struct kvc_row r = { .time_ns = row->time_ns, .think_ns = row->think_ns,
+                         .input_tokens = row->input_tokens, .output_tokens = row->output_tokens,
+                         .ids = row->ids, .n_ids = row->n_ids, .status = row->status };
+    if (!intern(&im->sessions, &row->session, &r.session) ||
+        !intern(&im->tenants, &row->tenant, &r.tenant) ||
+        !intern(&im->models, &row->model, &r.model) ||
+        !place_turn(im, r.session, r.think_ns, &r.time_ns))
+        return kvc_fail_nomem(err);
+    if (r.time_ns == KVC_TIME_NONE) {
+        struct kvc_error bad;
+        kvc_fail_at(&bad, KVC_ERR_INPUT, kvc_import_file(im), im->lines.line, "timestamp",
+                    "missing, and no earlier turn of this session to count the delay from");
+        return kvc_import_bad(im, &bad, err);
+    }
+    if (!check_ids(im, row))
+        return kvc_fail_nomem(err);
+    /* KV of one model is of no use to another, and numbers are not strings. */
+    r.root_key = (r.model == KVC_ID_NONE ? 0 : r.model + 1) * 2 + row->text_ids;
+    enum kvc_status status = kvc_forest_add(im->forest, &r, err);
+    if (status != KVC_OK)
+        return status;
+    im->report.accepted++;
+    im->report.odd += odd;
+    im->report.inversions += im->any_time && r.time_ns < im->last_ns;
+    im->last_ns = r.time_ns;
+    im->any_time = true;
+    return KVC_OK;
+}
+
+/* ---- the block size ---- */
+
+static enum kvc_status suspect_error(const struct kvc_import *im, const struct suspect *s,
+                                     uint32_t block, const char *advice, struct kvc_error *err)
+{
+    uint32_t full = s->tokens / block, most = full + (s->tokens % block != 0);
+    char expected[48];
+    snprintf(expected, sizeof(expected), full == most ? "%u" : "%u or %u", full, most);
+    return kvc_fail_at(err, KVC_ERR_INPUT, im->paths[s->file], s->line, "hash_ids",
+                       "%zu ids for %u input tokens; blocks of %u tokens give %s%s", s->ids,
+                       s->tokens, block, expected, advice);
+}
+
+/* Rows that contradict the block size become bad rows and leave the forest. */
+static enum kvc_status reject_suspects(struct kvc_import *im, struct kvc_error *err)
+{
+    uint64_t *rows = kvc_malloc(im->n_suspects, sizeof(*rows));
+    if (!rows)
+        return kvc_fail_nomem(err);
+    enum kvc_status status = KVC_OK;
+    for (size_t i = 0; i < im->n_suspects && status == KVC_OK; i++) {
+        struct kvc_error bad;
+        rows[i] = im->suspects[i].row;
+        im->report.repeated_ids -= im->suspects[i].repeated;
+        suspect_error(im, &im->suspects[i], im->supposed, "; the row is left out", &bad);
+        status = kvc_import_bad(im, &bad, err);
+    }
+    if (status == KVC_OK)
+        status = kvc_forest_remove(&im->forest, rows, im->n_suspects, err);
+    im->report.accepted -= im->n_suspects;
+    kvc_free(rows);
+    return status;
+}
+
+static enum kvc_status settle_block_size(struct kvc_import *im, uint32_t *block,
+                                         struct kvc_error *err)
+{
+    uint32_t given = im->options->block_tokens;
+    struct kvc_block_range range;
+    *block = im->rows_with_ids ? im->supposed : given;
+    if (!im->n_suspects) {
+        if (!given && im->rows_with_ids)
+            kvc_import_note(im, "blocks of %u tokens assumed, as %s logs have; all rows agree",
+                            *block, im->format->name);
+        return KVC_OK;
+    }
+    uint32_t fitting = kvc_block_fit_choose(&im->fit, &range);
+    char advice[200];
+    bool some_fit = range.low <= range.high;
+    if (!given && fitting) {
+        kvc_import_note(im, "blocks of %u tokens inferred from lengths and ids (%llu to %llu fit "
+                        "every row, %u does not)", fitting, (unsigned long long)range.low,
+                        (unsigned long long)range.high, im->supposed);
+        *block = fitting;
+        return KVC_OK;
+    }
+    if (some_fit && range.low == range.high)
+        snprintf(advice, sizeof(advice), "; --block-tokens %llu fits every row",
+                 (unsigned long long)range.low);
+    else if (some_fit)
+        snprintf(advice, sizeof(advice), "; sizes from %llu to %llu fit every row%s, name it with "
+                 "--block-tokens", (unsigned long long)range.low, (unsigned long long)range.high,
+                 fitting ? "" : " and none stands out");
+    else
+        snprintf(advice, sizeof(advice), "; no size fits every row and %zu of %llu rows contradict "
+                 "this one: name the right one with --block-tokens", im->n_suspects,
+                 (unsigned long long)im->rows_with_ids);
+    if (some_fit || im->n_suspects * 2 > im->rows_with_ids)
+        return suspect_error(im, &im->suspects[0], im->supposed, advice, err);
+    return reject_suspects(im, err);
+}
+
+/* ---- the driver ---- */
+
+static bool tick(void *user, uint64_t position)
+{
+    struct kvc_import *im = user;
+    return im->options->progress(im->options->progress_user, "reading",
+                                 im->done_before + position, im->total);
+}
+
+static enum kvc_status choose_format(struct kvc_import *im, const struct kvc_stream *stream,
+                                     struct kvc_error *err)
+{
+    const char *name = im->options->format;
+    const struct kvc_format *const *f = kvc_format_table;
+    size_t n;
+    const char *head = kvc_stream_head(stream, &n);
+    bool by_name = name && strcmp(name, "auto") != 0;
+    while (*f && !(by_name ? strcmp((*f)->name, name) == 0 : (*f)->sniff(head, n)))
+        f++;
+    if (!*f && by_name)
+        return kvc_fail(err, KVC_ERR_USAGE, "unknown format \"%s\"; there are: auto, %s", name,
+                        kvc_format_table[0]->name);
+    if (!*f)
+        return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, NULL,
+                           "not a log in a known format (%s); name it with --format when it is one",
+                           kvc_format_table[0]->name);
+    if (im->format && im->format != *f)
+        return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, NULL,
+                           "this is a %s log, the file before a %s one; import them apart",
+                           (*f)->name, im->format->name);
+    im->format = *f;
+    im->supposed = im->options->block_tokens ? im->options->block_tokens : im->format->block_tokens;
+    return KVC_OK;
+}
+
+static enum kvc_status read_file(struct kvc_import *im, struct kvc_stream *stream,
+                                 struct kvc_error *err)
+{
+    if (kvc_stream_is_kvt(stream))
+        return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, NULL,
+                           "this is a .kvt, imported already; give the logs themselves");
+    enum kvc_status status = choose_format(im, stream, err);
+    if (status != KVC_OK)
+        return status;
+    if (!kvc_lines_init(&im->lines, stream))
+        return kvc_fail_nomem(err);
+    if (im->options->progress) {
+        im->lines.tick = tick;
+        im->lines.tick_user = im;
+    }
+    im->any_time = false;
+    status = im->format->read(im, err);
+    if (status != KVC_OK && err && !err->file[0] && status != KVC_ERR_CANCELLED)
+        snprintf(err->file, sizeof(err->file), "%s", kvc_import_file(im));
+    im->report.bytes_in += im->lines.bytes;
+    im->done_before += kvc_stream_position(stream);
+    kvc_lines_clear(&im->lines);
+    return status;
+}
+
+static void count_rows(struct kvc_import *im, const struct kvc_trace *t)
+{
+    for (uint64_t r = 0; r < t->n_requests; r++) {
+        uint32_t tokens = t->input_tokens[r], n = kvc_trace_blocks(t, r);
+        im->report.zero_output += t->output_tokens[r] == 0;
+        if (!n)
+            im->report.without_ids += tokens >= t->block_tokens;
+        else if (tokens % t->block_tokens)
+            *(n == tokens / t->block_tokens ? &im->report.floor_rows : &im->report.ceil_rows) += 1;
+    }
+}
+
+static bool move_names(struct kvc_import *im, struct kvc_trace *t)
+{
+    t->n_sessions = (uint32_t)im->sessions.n;
+    t->n_tenants = t->n_models = 0;
+    t->tenant_names = kvc_intern_names(&im->tenants);
+    t->n_tenants = t->tenant_names ? (uint32_t)im->tenants.n : 0;
+    t->model_names = kvc_intern_names(&im->models);
+    t->n_models = t->model_names ? (uint32_t)im->models.n : 0;
+    return t->n_tenants == im->tenants.n && t->n_models == im->models.n;
+}
+
+static enum kvc_status finish(struct kvc_import *im, struct kvc_trace **out, struct kvc_error *err)
+{
+    uint32_t block = 0;
+    struct kvc_trace *t = NULL;
+    enum kvc_status status = settle_block_size(im, &block, err);
+    if (status != KVC_OK)
+        return status;
+    if (!im->report.accepted) {
+        if (im->report.n_shown && err)
+            *err = im->report.shown[0];
+        else
+            kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, NULL, "no request in it");
+        return KVC_ERR_INPUT;
+    }
+    status = kvc_forest_finish(im->forest, block, true, &t, err);
+    im->forest = NULL;
+    if (status != KVC_OK)
+        return status;
+    if (!move_names(im, t)) {
+        kvc_trace_destroy(t);
+        return kvc_fail_nomem(err);
+    }
+    count_rows(im, t);
+    kvc_trace_digest(t, t->digest);
+    *out = t;
+    return KVC_OK;
+}
+
+static void clear(struct kvc_import *im)
+{
+    kvc_forest_destroy(im->forest);
+    kvc_intern_clear(&im->sessions);
+    kvc_intern_clear(&im->tenants);
+    kvc_intern_clear(&im->models);
+    kvc_intern_clear(&im->text_ids);
+    kvc_free(im->suspects);
+    kvc_free(im->turn_ns);
+    kvc_free(im->seen);
+}
+
+enum kvc_status kvc_import_streams(struct kvc_trace **out, const char *const *paths, size_t n,
+                                   struct kvc_stream *first,
+                                   const struct kvc_import_options *options,
+                                   struct kvc_import_report *report, struct kvc_error *err)
+{
+    static const struct kvc_import_options defaults = { .struct_size = sizeof(defaults) };
+    struct kvc_import im = { .options = options ? options : &defaults, .paths = paths,
+                             .n_paths = n };
+    enum kvc_status status = KVC_OK;
+    kvc_block_fit_init(&im.fit);
+    if (!(im.forest = kvc_forest_create()))
+        status = kvc_fail_nomem(err);
+    for (; im.file < n && status == KVC_OK; im.file++) {
+        struct kvc_stream *stream = im.file == 0 ? first : NULL;
+        if (!stream)
+            status = kvc_stream_open(&stream, paths[im.file], err);
+        if (status != KVC_OK)
+            break;
+        if (n == 1)
+            im.total = kvc_stream_size(stream);
+        status = read_file(&im, stream, err);
+        if (stream != first)
+            kvc_stream_close(stream);
+    }
+    if (status == KVC_OK) {
+        im.file = n - 1;
+        status = finish(&im, out, err);
+    }
+    if (report)
+        *report = im.report;
+    clear(&im);
+    return status;
+}
+
+enum kvc_status kvc_trace_import(struct kvc_trace **out, const char *const *paths, size_t n_paths,
+                                 const struct kvc_import_options *options,
+                                 struct kvc_import_report *report, struct kvc_error *err)
+{
+    if (!n_paths)
+        return kvc_fail(err, KVC_ERR_USAGE, "no log named");
+    return kvc_import_streams(out, paths, n_paths, NULL, options, report, err);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a log reader works with, and the table of them. A format is one file ending in one const
+ * struct kvc_format, listed in formats.c. A reader turns lines into struct kvc_log_row; the
+ * driver interns names, checks lengths against ids, counts, and feeds the forest. */
+#ifndef KVC_TRACES_IMPORT_H
+#define KVC_TRACES_IMPORT_H
+
+#include "traces/stream.h"
+
+#define KVC_TOKENS_MAX INT32_MAX /* of one prompt or answer */
+#define KVC_LOG_TIME_MAX ((uint64_t)INT64_MAX) /* ns */
+
+struct kvc_span {
+    const char *text; /* NULL: absent */
+    size_t n;
+};
+
+/* One request as the log states it. Spans and ids are borrowed until the row was handed on. */
+struct kvc_log_row {
+    uint64_t time_ns, think_ns; /* KVC_TIME_NONE without */
+    uint32_t input_tokens, output_tokens;
+    const uint64_t *ids;
+    size_t n_ids;
+    bool text_ids; /* ids were strings, interned: another key space than numbers */
+    struct kvc_span session, tenant, model;
+    uint8_t status; /* enum kvc_row_status */
+};
+
+struct kvc_import; /* one import in progress */
+
+/* Hands a row on. The line is the current one. */
+enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *row, bool odd,
+                               struct kvc_error *err);
+/* Counts and keeps a bad row; with --strict fails with it. */
+enum kvc_status kvc_import_bad(struct kvc_import *im, const struct kvc_error *bad,
+                               struct kvc_error *err);
+/* The next line that is not blank, *text NULL at the end. Too long lines were counted as bad. */
+enum kvc_status kvc_import_line(struct kvc_import *im, const char **text, size_t *n,
+                                struct kvc_error *err);
+const char *kvc_import_file(const struct kvc_import *im); /* current, for errors */
+uint64_t kvc_import_line_number(const struct kvc_import *im);
+bool kvc_import_compares(const struct kvc_import *im);
+/* A string id's number within the import. */
+bool kvc_import_text_id(struct kvc_import *im, const char *text, size_t n, uint64_t *id);
+/* An assumption for the report; the same text is kept once. */
+KVC_PRINTF(2, 3)
+void kvc_import_note(struct kvc_import *im, const char *fmt, ...);
+
+/* kvc_trace_import of which the first file is open already (NULL: it is not). */
+enum kvc_status kvc_import_streams(struct kvc_trace **out, const char *const *paths, size_t n,
+                                   struct kvc_stream *first,
+                                   const struct kvc_import_options *options,
+                                   struct kvc_import_report *report, struct kvc_error *err);
+
+struct kvc_format {
+    const char *name, *summary;
+    uint32_t block_tokens; /* what the format means unless told otherwise; 0 = stated per row */
+    bool (*sniff)(const char *head, size_t n); /* does the text begin like this format? */
+    enum kvc_status (*read)(struct kvc_import *im, struct kvc_error *err);
+};
+
+extern const struct kvc_format kvc_format_mooncake;
+
+/* NULL-terminated. */
+extern const struct kvc_format *const kvc_format_table[];
+
+#endif

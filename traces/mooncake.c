@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Mooncake JSON lines (kvcache-ai/Mooncake, FAST25-release), with the session_id and delay of
+ * aiperf's trace replay, and the careful reader of its rows. */
+#include "traces/mooncake.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A full parse costs some 30 times the text in memory. */
+#define CAREFUL_MAX ((size_t)16 << 20)
+
+struct place {
+    const char *file;
+    uint64_t line;
+};
+
+static enum kvc_status wrong(const struct place *at, const char *field,
+                             const struct kvc_jval *v, const char *rule, struct kvc_error *err)
+{
+    static const char *const kinds[] = { "null", "true or false", "a number", "text", "a list",
+                                         "an object" };
+    double number;
+    const char *text = kvc_jval_string(v);
+    if (kvc_jval_number(v, &number))
+        return kvc_fail_at(err, KVC_ERR_INPUT, at->file, at->line, field, "%.17g is wrong: %s",
+                           number, rule);
+    if (text)
+        return kvc_fail_at(err, KVC_ERR_INPUT, at->file, at->line, field,
+                           "the text \"%.40s\" is wrong: %s", text, rule);
+    return kvc_fail_at(err, KVC_ERR_INPUT, at->file, at->line, field, "%s is wrong: %s",
+                       kinds[kvc_jval_kind(v)], rule);
+}
+
+static enum kvc_status missing(const struct place *at, const char *field, struct kvc_error *err)
+{
+    return kvc_fail_at(err, KVC_ERR_INPUT, at->file, at->line, field, "missing");
+}
+
+/* The member unless it is absent or null. */
+static const struct kvc_jval *member(const struct kvc_jval *root, const char *key)
+{
+    const struct kvc_jval *v = kvc_jval_member(root, key);
+    return v && kvc_jval_kind(v) != KVC_JNULL ? v : NULL;
+}
+
+static enum kvc_status read_ms(const struct place *at, const char *field,
+                               const struct kvc_jval *v, uint64_t *ns, struct kvc_error *err)
+{
+    uint64_t whole;
+    double ms;
+    if (kvc_jval_u64(v, &whole)) {
+        if (whole >= KVC_LOG_TIME_MAX / 1000000)
+            return wrong(at, field, v, "milliseconds below 9.2e12 are expected", err);
+        *ns = whole * 1000000;
+        return KVC_OK;
+    }
+    if (!kvc_jval_number(v, &ms) || ms < 0)
+        return wrong(at, field, v, "milliseconds, 0 or more, are expected", err);
+    if (!kvc_ms_to_ns(ms, ns))
+        return wrong(at, field, v, "milliseconds below 9.2e12 are expected", err);
+    return KVC_OK;
+}
+
+static enum kvc_status read_tokens(const struct place *at, const char *field,
+                                   const struct kvc_jval *root, uint64_t least, uint32_t *out,
+                                   struct kvc_error *err)
+{
+    const struct kvc_jval *v = kvc_jval_member(root, field);
+    uint64_t n;
+    if (!v)
+        return missing(at, field, err);
+    if (!kvc_jval_u64(v, &n) || n < least || n > KVC_TOKENS_MAX)
+        return wrong(at, field, v, least ? "a whole number of tokens from 1 to 2^31-1 is expected"
+                                         : "a whole number of tokens from 0 to 2^31-1 is expected",
+                     err);
+    *out = (uint32_t)n;
+    return KVC_OK;
+}
+
+/* A name may be written as an integer; then its digits are the name. number[] holds them. */
+static enum kvc_status read_name(const struct place *at, const char *field,
+                                 const struct kvc_jval *root, char number[24],
+                                 struct kvc_span *out, struct kvc_error *err)
+{
+    const struct kvc_jval *v = member(root, field);
+    uint64_t u;
+    int64_t i;
+    if (!v)
+        return KVC_OK;
+    out->text = kvc_jval_string(v);
+    if (!out->text) {
+        if (kvc_jval_u64(v, &u))
+            snprintf(number, 24, "%llu", (unsigned long long)u);
+        else if (kvc_jval_i64(v, &i))
+            snprintf(number, 24, "%lld", (long long)i);
+        else
+            return wrong(at, field, v, "text or a whole number is expected", err);
+        out->text = number;
+    }
+    out->n = strlen(out->text);
+    return KVC_OK;
+}
+
+static enum kvc_status read_ids(const struct place *at, const struct kvc_jval *root,
+                                struct kvc_import *im, struct kvc_id_buffer *ids,
+                                struct kvc_log_row *row, struct kvc_error *err)
+{
+    static const char rule[] = "block ids are whole numbers below 2^64, or all of them text";
+    const struct kvc_jval *v = member(root, "hash_ids");
+    char field[40];
+    if (!v)
+        return KVC_OK;
+    if (kvc_jval_kind(v) != KVC_JARRAY)
+        return wrong(at, "hash_ids", v, "a list of block ids is expected", err);
+    size_t n = kvc_jval_count(v), k = 0;
+    if (!kvc_grow((void **)&ids->v, &ids->cap, n, sizeof(*ids->v)))
+        return kvc_fail_nomem(err);
+    for (v = kvc_jval_first(v); v; v = kvc_jval_next(v), k++) {
+        const char *text = kvc_jval_string(v);
+        int64_t negative;
+        if (k == 0)
+            row->text_ids = text != NULL;
+        snprintf(field, sizeof(field), "hash_ids[%zu]", k);
+        if ((text != NULL) != row->text_ids || (text && !im))
+            return wrong(at, field, v, rule, err);
+        if (text) {
+            if (!kvc_import_text_id(im, text, strlen(text), &ids->v[k]))
+                return kvc_fail_nomem(err);
+        } else if (kvc_jval_i64(v, &negative)) {
+            ids->v[k] = (uint64_t)negative; /* signed hashes keep their bits */
+        } else if (!kvc_jval_u64(v, &ids->v[k])) {
+            return wrong(at, field, v, rule, err);
+        }
+    }
+    row->ids = ids->v;
+    row->n_ids = n;
+    return KVC_OK;
+}
+
+static enum kvc_status read_times(const struct place *at, const struct kvc_jval *root,
+                                  struct kvc_log_row *row, struct kvc_error *err)
+{
+    const struct kvc_jval *delay = member(root, "delay");
+    const struct kvc_jval *time = kvc_jval_member(root, "timestamp");
+    enum kvc_status status = KVC_OK;
+    if (delay)
+        status = read_ms(at, "delay", delay, &row->think_ns, err);
+    if (status != KVC_OK)
+        return status;
+    if (time)
+        return read_ms(at, "timestamp", time, &row->time_ns, err);
+    if (!delay || !row->session.text)
+        return missing(at, "timestamp", err);
+    row->time_ns = KVC_TIME_NONE;
+    return KVC_OK;
+}
+
+static enum kvc_status read_members(const struct place *at, struct kvc_mooncake_doc *doc,
+                                    struct kvc_import *im, struct kvc_id_buffer *ids,
+                                    struct kvc_log_row *row, struct kvc_error *err)
+{
+    const struct kvc_jval *root = doc->root;
+    enum kvc_status status = read_name(at, "session_id", root, doc->session, &row->session, err);
+    if (status == KVC_OK)
+        status = read_times(at, root, row, err);
+    if (status == KVC_OK)
+        status = read_tokens(at, "input_length", root, 1, &row->input_tokens, err);
+    if (status == KVC_OK)
+        status = read_tokens(at, "output_length", root, 0, &row->output_tokens, err);
+    if (status == KVC_OK)
+        status = read_name(at, "model", root, doc->model, &row->model, err);
+    if (status == KVC_OK)
+        status = read_name(at, "tenant", root, doc->tenant, &row->tenant, err);
+    if (status == KVC_OK && !row->tenant.text)
+        status = read_name(at, "user", root, doc->tenant, &row->tenant, err);
+    if (status == KVC_OK)
+        status = read_ids(at, root, im, ids, row, err);
+    return status;
+}
+
+enum kvc_status kvc_mooncake_read(const char *text, size_t n, const char *file, uint64_t line,
+                                  struct kvc_import *im, struct kvc_id_buffer *ids,
+                                  struct kvc_log_row *row, struct kvc_mooncake_doc *doc,
+                                  struct kvc_error *err)
+{
+    struct place at = { file, line };
+    doc->root = NULL;
+    *row = (struct kvc_log_row){ .think_ns = KVC_TIME_NONE };
+    if (n > CAREFUL_MAX)
+        return kvc_fail_at(err, KVC_ERR_INPUT, file, line, NULL, "this row of %zu MiB has something "
+                           "unusual in it, and unusual rows are read up to %zu MiB only", n >> 20,
+                           CAREFUL_MAX >> 20);
+    enum kvc_status status = kvc_json_parse(&doc->root, text, n, false, file, line, err);
+    if (status != KVC_OK)
+        return status;
+    if (kvc_jval_kind(doc->root) != KVC_JOBJECT)
+        status = wrong(&at, "", doc->root, "each line must hold one JSON object", err);
+    else
+        status = read_members(&at, doc, im, ids, row, err);
+    if (status != KVC_OK) {
+        kvc_json_free(doc->root);
+        doc->root = NULL;
+    }
+    return status;
+}
+
+static bool same_span(const struct kvc_span *a, const struct kvc_span *b)
+{
+    return !a->text == !b->text && a->n == b->n && (!a->n || memcmp(a->text, b->text, a->n) == 0);
+}
+
+bool kvc_mooncake_same(const struct kvc_log_row *a, const struct kvc_log_row *b,
+                       const char **field)
+{
+    *field = a->time_ns != b->time_ns               ? "timestamp"
+             : a->think_ns != b->think_ns           ? "delay"
+             : a->input_tokens != b->input_tokens   ? "input_length"
+             : a->output_tokens != b->output_tokens ? "output_length"
+             : !same_span(&a->session, &b->session) ? "session_id"
+             : !same_span(&a->model, &b->model)     ? "model"
+             : !same_span(&a->tenant, &b->tenant)   ? "tenant"
+             : a->text_ids != b->text_ids || a->n_ids != b->n_ids ||
+                     (a->n_ids && memcmp(a->ids, b->ids, a->n_ids * sizeof(*a->ids)) != 0)
+                 ? "hash_ids"
+                 : NULL;
+    return !*field;
+}
+
+/* ---- the reader ---- */
+
+struct reader {
+    struct kvc_id_buffer scan_ids, read_ids;
+    const char *text;
+    size_t n;
+};
+
+static enum kvc_status compare(struct kvc_import *im, struct reader *r,
+                               const struct kvc_log_row *scanned, struct kvc_error *err)
+{
+    struct kvc_mooncake_doc doc;
+    struct kvc_log_row row;
+    const char *field = NULL;
+    const char *file = kvc_import_file(im);
+    uint64_t line = kvc_import_line_number(im);
+    enum kvc_status status = kvc_mooncake_read(r->text, r->n, file, line, im, &r->read_ids, &row,
+                                               &doc, err);
+    if (status == KVC_OK && !kvc_mooncake_same(scanned, &row, &field))
+        status = kvc_fail_at(err, KVC_ERR_INTERNAL, file, line, field,
+                             "the two readers of this format differ here; please report this row");
+    kvc_json_free(doc.root);
+    return status;
+}
+
+static enum kvc_status careful(struct kvc_import *im, struct reader *r, struct kvc_error *err)
+{
+    struct kvc_mooncake_doc doc;
+    struct kvc_log_row row;
+    struct kvc_error bad;
+    enum kvc_status status = kvc_mooncake_read(r->text, r->n, kvc_import_file(im),
+                                               kvc_import_line_number(im), im, &r->read_ids, &row,
+                                               &doc, &bad);
+    if (status != KVC_OK)
+        return kvc_import_bad(im, &bad, err);
+    status = kvc_import_row(im, &row, true, err);
+    kvc_json_free(doc.root);
+    return status;
+}
+
+static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
+{
+    struct reader r = { 0 };
+    struct kvc_log_row row;
+    enum kvc_status status;
+    while ((status = kvc_import_line(im, &r.text, &r.n, err)) == KVC_OK && r.text) {
+        if (!kvc_grow((void **)&r.scan_ids.v, &r.scan_ids.cap, r.n / 2 + 1, sizeof(uint64_t))) {
+            status = kvc_fail_nomem(err);
+            break;
+        }
+        bool sure = kvc_mooncake_scan(r.text, r.n, r.scan_ids.v, &row);
+        if (!sure)
+            status = careful(im, &r, err);
+        else if (!kvc_import_compares(im) || (status = compare(im, &r, &row, err)) == KVC_OK)
+            status = kvc_import_row(im, &row, false, err);
+        if (status != KVC_OK)
+            break;
+    }
+    kvc_free(r.scan_ids.v);
+    kvc_free(r.read_ids.v);
+    return status;
+}
+
+static bool holds(const char *text, size_t n, const char *word)
+{
+    return memmem(text, n, word, strlen(word)) != NULL;
+}
+
+/* Any of the first lines names both lengths. */
+static bool sniff(const char *head, size_t n)
+{
+    size_t i = 0;
+    while (i < n && (head[i] == ' ' || head[i] == '\t' || head[i] == '\r' || head[i] == '\n'))
+        i++;
+    return i < n && head[i] == '{' && holds(head + i, n - i, "\"input_length\"") &&
+           holds(head + i, n - i, "\"output_length\"");
+}
+
+const struct kvc_format kvc_format_mooncake = {
+    .name = "mooncake",
+    .summary = "Mooncake JSON lines: timestamp (ms), input_length, output_length, hash_ids",
+    .block_tokens = 512,
+    .sniff = sniff,
+    .read = read_log,
+};

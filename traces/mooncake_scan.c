@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The fast reader of Mooncake rows: one pass, no allocation, eight digits at a time. It proves
+ * that a row is plain and right, and says no to all others; it never rejects anything itself. */
+#include "traces/mooncake.h"
+
+#include <string.h>
+
+#define DEEPEST 16 /* of values under unknown keys */
+#define MOST_KEYS 24
+
+struct key {
+    const char *text;
+    size_t n;
+};
+
+static inline const char *space(const char *p)
+{
+    while (*p == ' ' || *p == '\t' || *p == '\r')
+        p++;
+    return p;
+}
+
+/* Value of the digits at *pp, at least one, no needless zero in front, below 2^64. */
+static inline bool digits(const char **pp, uint64_t *out)
+{
+    const char *p = *pp;
+    uint64_t w = 0;
+    unsigned n;
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    memcpy(&w, p, 8);
+    w ^= 0x3030303030303030u;
+    /* High bit of each byte that is no digit; exact up to the first such byte. */
+    uint64_t other = ((w + 0x7676767676767676u) | w) & 0x8080808080808080u;
+    n = other ? (unsigned)__builtin_ctzll(other) / 8 : 8;
+    if (n == 0)
+        return false;
+    w <<= (8 - n) * 8;
+    w = w * 10 + (w >> 8); /* pairs in every other byte */
+    w = ((w & 0x000000ff000000ffu) * 0x000f424000000064u +
+         ((w >> 16) & 0x000000ff000000ffu) * 0x0000271000000001u) >> 32;
+#else
+    for (n = 0; n < 8 && p[n] >= '0' && p[n] <= '9'; n++)
+        w = w * 10 + (uint64_t)(p[n] - '0');
+    if (n == 0)
+        return false;
+#endif
+    if (*p == '0' && n > 1)
+        return false;
+    p += n;
+    if (n == 8) {
+        for (; *p >= '0' && *p <= '9'; p++) {
+            uint64_t d = (uint64_t)(*p - '0');
+            if (w > (UINT64_MAX - d) / 10)
+                return false;
+            w = w * 10 + d;
+        }
+    }
+    *out = w;
+    *pp = p;
+    return true;
+}
+
+/* Text of a string after its opening quote, without escapes and beyond-ASCII bytes. */
+static inline bool plain_string(const char **pp, struct key *out)
+{
+    const char *p = *pp;
+    while ((unsigned char)(*p - 0x20) < 0x5f && *p != '"' && *p != '\\')
+        p++;
+    if (*p != '"')
+        return false;
+    out->text = *pp;
+    out->n = (size_t)(p - *pp);
+    *pp = p + 1;
+    return true;
+}
+
+/* A number that is not negative and has few enough digits for one exact division or product of
+ * doubles, which then is the nearest double (Clinger 1990). */
+static bool decimal(const char **pp, double *out)
+{
+    static const double ten[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
+                                  1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21,
+                                  1e22 };
+    const char *p = *pp, *first = p;
+    uint64_t mantissa;
+    int exponent = 0;
+    if (!digits(&p, &mantissa))
+        return false;
+    if (*p == '.') {
+        const char *point = p++;
+        while (*p >= '0' && *p <= '9' && p - first <= 16)
+            mantissa = mantissa * 10 + (uint64_t)(*p++ - '0');
+        exponent = (int)(point + 1 - p);
+        if (!exponent)
+            return false;
+    }
+    if (p - first > 16 || mantissa > (uint64_t)1 << 53)
+        return false;
+    if (*p == 'e' || *p == 'E') {
+        bool minus = *++p == '-';
+        int e = 0;
+        if (*p == '-' || *p == '+')
+            p++;
+        const char *from = p;
+        while (*p >= '0' && *p <= '9' && p - from < 3)
+            e = e * 10 + (*p++ - '0');
+        if (p == from)
+            return false;
+        exponent += minus ? -e : e;
+    }
+    if (exponent < -22 || exponent > 22)
+        return false;
+    *out = exponent < 0 ? (double)mantissa / ten[-exponent] : (double)mantissa * ten[exponent];
+    *pp = p;
+    return true;
+}
+
+static bool milliseconds(const char **pp, uint64_t *ns)
+{
+    const char *p = *pp;
+    uint64_t whole;
+    double ms;
+    if (digits(&p, &whole) && *p != '.' && *p != 'e' && *p != 'E') {
+        *pp = p;
+        *ns = whole * 1000000;
+        return whole < KVC_LOG_TIME_MAX / 1000000;
+    }
+    return decimal(pp, &ms) && kvc_ms_to_ns(ms, ns);
+}
+
+static bool count(const char **pp, uint32_t *out)
+{
+    uint64_t v;
+    *out = 0;
+    if (!digits(pp, &v) || v > KVC_TOKENS_MAX)
+        return false;
+    *out = (uint32_t)v;
+    return true;
+}
+
+static bool null(const char **pp)
+{
+    if (memcmp(*pp, "null", 4) != 0)
+        return false;
+    *pp += 4;
+    return true;
+}
+
+/* A string, an integer (its digits are the name) or null. */
+static bool name(const char **pp, struct kvc_span *out)
+{
+    const char *p = *pp;
+    uint64_t v;
+    struct key s;
+    if (*p == '"') {
+        p++;
+        if (!plain_string(&p, &s))
+            return false;
+        *out = (struct kvc_span){ s.text, s.n };
+    } else if (*p == 'n') {
+        if (!null(&p))
+            return false;
+    } else {
+        if (!digits(&p, &v))
+            return false;
+        *out = (struct kvc_span){ *pp, (size_t)(p - *pp) };
+    }
+    *pp = p;
+    return true;
+}
+
+static bool id_list(const char **pp, uint64_t *ids, size_t *n_ids)
+{
+    const char *p = *pp;
+    size_t n = 0;
+    if (*p == 'n')
+        return null(pp);
+    if (*p != '[')
+        return false;
+    p = space(p + 1);
+    if (*p == ']') {
+        *pp = p + 1;
+        return true;
+    }
+    for (;;) {
+        if (!digits(&p, &ids[n++]))
+            return false;
+        if (*p == ',' && p[1] == ' ' && (unsigned char)(p[2] - '0') < 10) {
+            p += 2;
+            continue;
+        }
+        p = space(p);
+        if (*p == ']')
+            break;
+        if (*p != ',')
+            return false;
+        p = space(p + 1);
+    }
+    *n_ids = n;
+    *pp = p + 1;
+    return true;
+}
+
+static bool new_key(struct key *keys, unsigned *n, const struct key *k)
+{
+    if (*n == MOST_KEYS)
+        return false;
+    for (unsigned i = 0; i < *n; i++)
+        if (keys[i].n == k->n && memcmp(keys[i].text, k->text, k->n) == 0)
+            return false;
+    keys[(*n)++] = *k;
+    return true;
+}
+
+static bool pass_value(const char **pp, unsigned depth);
+
+static bool pass_number(const char **pp)
+{
+    double ignored;
+    *pp += **pp == '-';
+    return decimal(pp, &ignored);
+}
+
+static bool pass_object(const char **pp, unsigned depth)
+{
+    struct key keys[MOST_KEYS];
+    unsigned n = 0;
+    const char *p = space(*pp + 1);
+    for (;;) {
+        struct key k;
+        if (*p == '}' && n == 0)
+            break;
+        if (*p++ != '"' || !plain_string(&p, &k) || !new_key(keys, &n, &k))
+            return false;
+        p = space(p);
+        if (*p++ != ':' || !pass_value(&p, depth + 1))
+            return false;
+        if (*p == '}')
+            break;
+        if (*p != ',')
+            return false;
+        p = space(p + 1);
+    }
+    *pp = p + 1;
+    return true;
+}
+
+static bool pass_array(const char **pp, unsigned depth)
+{
+    const char *p = space(*pp + 1);
+    bool first = true;
+    for (; !(*p == ']' && first); first = false) {
+        if (!pass_value(&p, depth + 1))
+            return false;
+        if (*p == ']')
+            break;
+        if (*p != ',')
+            return false;
+        p = space(p + 1);
+    }
+    *pp = p + 1;
+    return true;
+}
+
+/* Passes over one value under an unknown key and the space around it, proving it right. */
+static bool pass_value(const char **pp, unsigned depth)
+{
+    const char *p = space(*pp);
+    struct key s;
+    bool ok = depth <= DEEPEST;
+    switch (*p) {
+    case '"':
+        p++;
+        ok = plain_string(&p, &s);
+        break;
+    case '{':
+        ok = ok && pass_object(&p, depth);
+        break;
+    case '[':
+        ok = ok && pass_array(&p, depth);
+        break;
+    case 't':
+        ok = memcmp(p, "true", 4) == 0;
+        p += 4;
+        break;
+    case 'f':
+        ok = memcmp(p, "false", 5) == 0;
+        p += 5;
+        break;
+    case 'n':
+        ok = null(&p);
+        break;
+    default:
+        ok = pass_number(&p);
+    }
+    if (ok)
+        *pp = space(p);
+    return ok;
+}
+
+enum field {
+    TIMESTAMP = 1, INPUT = 2, OUTPUT = 4, IDS = 8, SESSION = 16, DELAY = 32, MODEL = 64,
+    TENANT = 128, USER = 256, UNKNOWN = 0
+};
+
+static inline enum field field_of(const struct key *k)
+{
+#define IS(name) (memcmp(k->text, name, sizeof(name) - 1) == 0)
+    switch (k->n) {
+    case 4:
+        return IS("user") ? USER : UNKNOWN;
+    case 5:
+        return IS("delay") ? DELAY : IS("model") ? MODEL : UNKNOWN;
+    case 6:
+        return IS("tenant") ? TENANT : UNKNOWN;
+    case 8:
+        return IS("hash_ids") ? IDS : UNKNOWN;
+    case 9:
+        return IS("timestamp") ? TIMESTAMP : UNKNOWN;
+    case 10:
+        return IS("session_id") ? SESSION : UNKNOWN;
+    case 12:
+        return IS("input_length") ? INPUT : UNKNOWN;
+    case 13:
+        return IS("output_length") ? OUTPUT : UNKNOWN;
+    default:
+        return UNKNOWN;
+    }
+#undef IS
+}
+
+static bool value(const char **pp, enum field f, uint64_t *ids, struct kvc_log_row *row,
+                  struct kvc_span *user)
+{
+    switch (f) {
+    case TIMESTAMP:
+        return milliseconds(pp, &row->time_ns);
+    case INPUT:
+        return count(pp, &row->input_tokens) && row->input_tokens;
+    case OUTPUT:
+        return count(pp, &row->output_tokens);
+    case IDS:
+        return id_list(pp, ids, &row->n_ids);
+    case SESSION:
+        return name(pp, &row->session);
+    case DELAY:
+        return **pp == 'n' ? null(pp) : milliseconds(pp, &row->think_ns);
+    case MODEL:
+        return name(pp, &row->model);
+    case TENANT:
+        return name(pp, &row->tenant);
+    case USER:
+        return name(pp, user);
+    default:
+        return pass_value(pp, 1);
+    }
+}
+
+bool kvc_mooncake_scan(const char *text, size_t n, uint64_t *ids, struct kvc_log_row *row)
+{
+    struct key unknown[MOST_KEYS];
+    unsigned n_unknown = 0, seen = 0;
+    struct kvc_span user = { 0 };
+    const char *p = space(text);
+    *row = (struct kvc_log_row){ .think_ns = KVC_TIME_NONE, .ids = ids };
+    if (*p++ != '{')
+        return false;
+    for (;;) {
+        struct key k;
+        p = space(p);
+        if (*p++ != '"' || !plain_string(&p, &k))
+            return false;
+        p = space(p);
+        if (*p++ != ':')
+            return false;
+        p = space(p);
+        enum field f = field_of(&k);
+        if ((seen & f) || (f == UNKNOWN && !new_key(unknown, &n_unknown, &k)))
+            return false;
+        seen |= f;
+        if (!value(&p, f, ids, row, &user))
+            return false;
+        p = space(p);
+        if (*p != ',')
+            break;
+        p++;
+    }
+    if (*p++ != '}' || space(p) < text + n)
+        return false;
+    if (!row->tenant.text)
+        row->tenant = user;
+    return (seen & (TIMESTAMP | INPUT | OUTPUT)) == (TIMESTAMP | INPUT | OUTPUT);
+}
