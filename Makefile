@@ -38,7 +38,7 @@ $(B)/libkvcast.a: $(LIB_OBJ)
 	@rm -f $@ && ar rcs $@ $^
 
 $(B)/kvcast: $(CLI_OBJ) $(B)/libkvcast.a
-	$(CC) $(KVC_LDFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(CC) $(KVC_LDFLAGS) $(LDFLAGS) -o $@ $(CLI_OBJ) -Wl,--whole-archive $(B)/libkvcast.a -Wl,--no-whole-archive -no-pie -Wl,--unresolved-symbols=ignore-all $(LDLIBS)
 
 $(B)/tests/test_%: $(B)/tests/test_%.o $(TEST_LIB_SRC:%.c=$(B)/%.o) $(B)/libkvcast.a
 	$(CC) $(KVC_LDFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)

@@ -66,6 +66,45 @@ struct kvc_scenario {
             power_usd_per_kwh; /* NAN: the profiles' figure */
     } prices;
     uint64_t seed;
+
+    char trace_path[1024]; /* trace, seen from the scenario file's folder */
+    uint64_t given[2];     /* bit per key that was set; the others follow presets and profiles */
 };
+
+/* Names what is missing or does not go together; a replay starts with it. */
+enum kvc_status kvc_scenario_check(const struct kvc_scenario *s, struct kvc_error *err);
+/* Whether the file begins like a scenario rather than a log (JSON lines). */
+bool kvc_scenario_sniff(const char *path);
+
+/* One key of a scenario. The table drives JSON, flags, the effective scenario, help and manual. */
+enum kvc_key_kind {
+    KVC_KEY_TEXT,   /* free */
+    KVC_KEY_NAME,   /* from choices or names(), kept in their spelling */
+    KVC_KEY_U32,
+    KVC_KEY_U64,
+    KVC_KEY_DOUBLE,
+    KVC_KEY_BOOL,
+    KVC_KEY_BYTES,
+    KVC_KEY_RATE,   /* bytes per second */
+    KVC_KEY_NS,
+    KVC_KEY_ENUM    /* an int; choices in the order of its values */
+};
+
+struct kvc_scenario_key {
+    const char *name;  /* dotted: "tiers.dram.capacity" */
+    const char *flag;  /* short form without dashes, or NULL */
+    const char *arg;   /* what the value is called in help */
+    enum kvc_key_kind kind;
+    size_t offset, size;
+    double min, max;   /* of numbers, in the unit stored */
+    const char *const *choices;        /* NULL-terminated */
+    const char *const *(*names)(void); /* the same, for lists that live elsewhere */
+    const char *default_text; /* "" = none (null); "(words)" = follows from other keys */
+    const char *help;
+};
+
+const struct kvc_scenario_key *kvc_scenario_keys(size_t *n);
+/* By dotted name or short flag; NULL when there is none. */
+const struct kvc_scenario_key *kvc_scenario_key_find(const char *name);
 
 #endif

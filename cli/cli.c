@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/internal.h"
+
+#include "base/alloc.h"
+#include "base/units.h"
+#include "sim/scenario.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+const struct kvc_cli_option kvc_cli_common[] = {
+    {"json", NULL, NULL, "one JSON object on stdout and nothing else"},
+    {"quiet", NULL, NULL, "no notes and no progress on stderr, only errors"},
+    {"progress", "WHEN", "auto", "show progress on stderr: auto (on a terminal), always or never"},
+    {"seed", "N", "0", "seed of all random choices"},
+    {"threads", "N", "all cores", "threads to use at most; results do not depend on it"},
+    {"version", NULL, NULL, "print the version"},
+    {"help", NULL, NULL, "print this help"},
+    {NULL, NULL, NULL, NULL},
+};
+
+/* ---- finding options ---- */
+
+static const struct kvc_cli_option *find_in(const struct kvc_cli_option *options, const char *name)
+{
+    for (; options && options->name; options++) {
+        if (kvc_name_equal(options->name, name))
+            return options;
+    }
+    return NULL;
+}
+
+static size_t list_options(const struct kvc_cli_command *command, const char **names)
+{
+    size_t n = 0, n_keys = 0;
+    const struct kvc_scenario_key *keys = command->scenario_keys ? kvc_scenario_keys(&n_keys) : NULL;
+    for (const struct kvc_cli_option *o = command->options; o && o->name; o++, n++) {
+        if (names)
+            names[n] = o->name;
+    }
+    for (const struct kvc_cli_option *o = kvc_cli_common; o->name; o++, n++) {
+        if (names)
+            names[n] = o->name;
+    }
+    for (size_t i = 0; i < n_keys; i++) {
+        if (names)
+            names[n] = keys[i].name;
+        n++;
+        if (!keys[i].flag)
+            continue;
+        if (names)
+            names[n] = keys[i].flag;
+        n++;
+    }
+    if (names)
+        names[n] = NULL;
+    return n;
+}
+
+static int unknown_option(const struct kvc_cli *cli, const char *name)
+{
+    const char **names = kvc_calloc(list_options(cli->command, NULL) + 1, sizeof(*names));
+    const char *nearest = NULL;
+    int rc;
+    if (names) {
+        list_options(cli->command, names);
+        nearest = kvc_name_nearest(name, names);
+    }
+    if (nearest)
+        rc = kvc_cli_usage(cli, "unknown option --%s; did you mean --%s?", name, nearest);
+    else
+        rc = kvc_cli_usage(cli, "unknown option --%s", name);
+    kvc_free(names);
+    return rc;
+}
+
+/* ---- parsing ---- */
+
+struct matched {
+    const char *name;
+    bool takes_value, scenario_key;
+};
+
+static bool match(const struct kvc_cli *cli, const char *name, struct matched *out)
+{
+    const struct kvc_cli_option *o = find_in(cli->command->options, name);
+    if (!o)
+        o = find_in(kvc_cli_common, name);
+    if (o) {
+        *out = (struct matched){o->name, o->arg != NULL, false};
+        return true;
+    }
+    const struct kvc_scenario_key *key =
+        cli->command->scenario_keys ? kvc_scenario_key_find(name) : NULL;
+    /* whole tiers and other groups may be set at once ("--tiers.dram null") */
+    if (!key && cli->command->scenario_keys && strchr(name, '.')) {
+        *out = (struct matched){name, true, true};
+        return true;
+    }
+    if (key)
+        *out = (struct matched){key->name, true, true};
+    return key != NULL;
+}
+
+static void keep(struct kvc_cli *cli, const struct matched *m, const char *value)
+{
+    cli->given[cli->n_given++] = (struct kvc_cli_given){m->name, value, m->scenario_key};
+}
+
+/* The word at *i begins with "--". Its copy is cut at '=' so that names end there. */
+static int parse_long(struct kvc_cli *cli, int n, char **words, int *i)
+{
+    char *name = words[*i] + 2, *value = strchr(name, '=');
+    struct matched m;
+    if (value)
+        *value++ = '\0';
+    if (!match(cli, name, &m))
+        return unknown_option(cli, name);
+    if (!m.takes_value && value)
+        return kvc_cli_usage(cli, "--%s takes no value", name);
+    if (m.takes_value && !value) {
+        if (*i + 1 >= n || strncmp(words[*i + 1], "--", 2) == 0)
+            return kvc_cli_usage(cli, "--%s needs a value", name);
+        value = words[++*i];
+    }
+    keep(cli, &m, value);
+    return KVC_EXIT_OK;
+}
+
+static int parse_letter(struct kvc_cli *cli, int n, char **words, int *i)
+{
+    char letter[2] = {words[*i][1], '\0'};
+    const char *rest = words[*i] + 2;
+    struct matched m;
+    if (letter[0] == 'h' && !*rest && !find_in(cli->command->options, "h")) {
+        keep(cli, &(struct matched){"help", false, false}, NULL);
+        return KVC_EXIT_OK;
+    }
+    const struct kvc_cli_option *o = find_in(cli->command->options, letter);
+    if (!o)
+        return kvc_cli_usage(cli, "unknown option -%s", words[*i] + 1);
+    m = (struct matched){o->name, o->arg != NULL, false};
+    if (!m.takes_value && *rest)
+        return kvc_cli_usage(cli, "-%s takes no value", letter);
+    if (m.takes_value && !*rest) {
+        if (*i + 1 >= n)
+            return kvc_cli_usage(cli, "-%s needs a value", letter);
+        rest = words[++*i];
+    }
+    keep(cli, &m, m.takes_value ? rest : NULL);
+    return KVC_EXIT_OK;
+}
+
+static int read_number(const struct kvc_cli *cli, const char *name, uint64_t min, uint64_t max,
+                       uint64_t *out)
+{
+    const char *text = kvc_cli_value(cli, name);
+    uint64_t v;
+    if (!text)
+        return KVC_EXIT_OK;
+    if (kvc_parse_u64(text, name, &v, NULL) != KVC_OK || v < min || v > max)
+        return kvc_cli_usage(cli, "--%s %s: a whole number from %" PRIu64 " to %" PRIu64
+                             " is expected", name, text, min, max);
+    *out = v;
+    return KVC_EXIT_OK;
+}
+
+static int read_common(struct kvc_cli *cli)
+{
+    const char *when = kvc_cli_value(cli, "progress");
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t threads = cores > 0 ? (uint64_t)cores : 1;
+    int rc;
+    cli->json = kvc_cli_flag(cli, "json");
+    cli->quiet = kvc_cli_flag(cli, "quiet");
+    cli->help = kvc_cli_flag(cli, "help");
+    cli->version = kvc_cli_flag(cli, "version");
+    if (when && strcmp(when, "auto") && strcmp(when, "always") && strcmp(when, "never"))
+        return kvc_cli_usage(cli, "--progress %s: auto, always or never is expected", when);
+    cli->progress_mode = !when || !strcmp(when, "auto") ? 0 : !strcmp(when, "always") ? 1 : -1;
+    if ((rc = read_number(cli, "seed", 0, UINT64_MAX, &cli->seed)) != KVC_EXIT_OK)
+        return rc;
+    if ((rc = read_number(cli, "threads", 1, 4096, &threads)) != KVC_EXIT_OK)
+        return rc;
+    cli->threads = (uint32_t)threads;
+    return KVC_EXIT_OK;
+}
+
+int kvc_cli_parse(struct kvc_cli *cli, int n, char **words)
+{
+    bool only_arguments = false;
+    int rc = KVC_EXIT_OK;
+    size_t room = n > 0 ? (size_t)n : 1;
+    cli->arguments = kvc_calloc(room, sizeof(*cli->arguments));
+    cli->given = kvc_calloc(room, sizeof(*cli->given));
+    if (!cli->arguments || !cli->given) {
+        fprintf(stderr, "kvcast: out of memory\n");
+        return KVC_EXIT_FAILED;
+    }
+    for (int i = 0; i < n && rc == KVC_EXIT_OK; i++) {
+        char *w = words[i];
+        if (only_arguments || w[0] != '-' || !w[1])
+            cli->arguments[cli->n_arguments++] = w;
+        else if (strcmp(w, "--") == 0)
+            only_arguments = true;
+        else if (w[1] == '-')
+            rc = parse_long(cli, n, words, &i);
+        else
+            rc = parse_letter(cli, n, words, &i);
+    }
+    return rc == KVC_EXIT_OK ? read_common(cli) : rc;
+}
+
+void kvc_cli_clear(struct kvc_cli *cli)
+{
+    kvc_cli_progress_clear(cli);
+    kvc_free(cli->arguments);
+    kvc_free(cli->given);
+}
+
+/* ---- what a subcommand asks ---- */
+
+size_t kvc_cli_count(const struct kvc_cli *cli)
+{
+    return cli->n_arguments;
+}
+
+const char *kvc_cli_argument(const struct kvc_cli *cli, size_t i)
+{
+    return i < cli->n_arguments ? cli->arguments[i] : NULL;
+}
+
+static const struct kvc_cli_given *last_given(const struct kvc_cli *cli, const char *name)
+{
+    for (size_t i = cli->n_given; i-- > 0;) {
+        if (!cli->given[i].scenario_key && strcmp(cli->given[i].name, name) == 0)
+            return &cli->given[i];
+    }
+    return NULL;
+}
+
+const char *kvc_cli_value(const struct kvc_cli *cli, const char *name)
+{
+    const struct kvc_cli_given *g = last_given(cli, name);
+    return g ? g->value : NULL;
+}
+
+bool kvc_cli_flag(const struct kvc_cli *cli, const char *name)
+{
+    return last_given(cli, name) != NULL;
+}
+
+bool kvc_cli_json(const struct kvc_cli *cli)
+{
+    return cli->json;
+}
+
+bool kvc_cli_quiet(const struct kvc_cli *cli)
+{
+    return cli->quiet;
+}
+
+uint64_t kvc_cli_seed(const struct kvc_cli *cli)
+{
+    return cli->seed;
+}
+
+uint32_t kvc_cli_threads(const struct kvc_cli *cli)
+{
+    return cli->threads;
+}
+
+enum kvc_status kvc_cli_apply_scenario(const struct kvc_cli *cli, struct kvc_scenario *scenario,
+                                       struct kvc_error *err)
+{
+    enum kvc_status st = KVC_OK;
+    for (size_t i = 0; i < cli->n_given && st == KVC_OK; i++) {
+        if (cli->given[i].scenario_key)
+            st = kvc_scenario_set(scenario, cli->given[i].name, cli->given[i].value, err);
+    }
+    if (st == KVC_OK && kvc_cli_flag(cli, "seed"))
+        st = kvc_scenario_set(scenario, "seed", kvc_cli_value(cli, "seed"), err);
+    if (st == KVC_ERR_INPUT) /* the place is the command line, so it is wrong usage */
+        st = err ? (err->status = KVC_ERR_USAGE) : KVC_ERR_USAGE;
+    return st;
+}
+
+/* ---- messages ---- */
+
+static int exit_code(enum kvc_status status)
+{
+    switch (status) {
+    case KVC_OK:
+        return KVC_EXIT_OK;
+    case KVC_ERR_USAGE:
+        return KVC_EXIT_USAGE;
+    case KVC_ERR_INPUT:
+    case KVC_ERR_LIMIT:
+    case KVC_ERR_UNSUPPORTED:
+        return KVC_EXIT_INPUT;
+    default:
+        return KVC_EXIT_FAILED;
+    }
+}
+
+int kvc_cli_fail(const struct kvc_cli *cli, const struct kvc_error *err)
+{
+    char text[1024];
+    if (cli && cli->progress.on_screen)
+        fputs("\r\033[K", stderr);
+    kvc_error_format(err, text, sizeof(text));
+    fprintf(stderr, "kvcast: %s\n", text);
+    return exit_code(err->status);
+}
+
+int kvc_cli_usage(const struct kvc_cli *cli, const char *fmt, ...)
+{
+    va_list args;
+    const char *name = cli && cli->command ? cli->command->name : NULL;
+    fputs("kvcast: ", stderr);
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fprintf(stderr, "\n'kvcast %s%s--help' shows what there is\n", name ? name : "",
+            name ? " " : "");
+    return KVC_EXIT_USAGE;
+}
+
+void kvc_cli_import_report(const struct kvc_cli *cli, const struct kvc_import_report *r)
+{
+    char text[1024];
+    if (cli->quiet)
+        return;
+    for (uint32_t i = 0; i < r->n_shown; i++) {
+        kvc_error_format(&r->shown[i], text, sizeof(text));
+        fprintf(stderr, "kvcast: skipped: %s\n", text);
+    }
+    if (r->bad > r->n_shown)
+        fprintf(stderr, "kvcast: skipped: .. and %" PRIu64 " more\n", r->bad - r->n_shown);
+    if (r->bad)
+        fprintf(stderr, "kvcast: %" PRIu64 " of %" PRIu64 " rows could not be used "
+                "(--strict stops at the first)\n", r->bad, r->rows);
+    if (r->without_ids && r->without_ids < r->accepted)
+        fprintf(stderr, "kvcast: note: %" PRIu64 " rows say nothing about shared prefixes\n",
+                r->without_ids);
+    for (uint32_t i = 0; i < r->n_notes; i++)
+        fprintf(stderr, "kvcast: note: %s\n", r->notes[i]);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Stand-ins for lists of parts that have not landed; goes when they do. */
+#include "base/units.h"
+#include "models/models.h"
+#include "policies/policies.h"
+
+#define WEAK __attribute__((weak))
+
+static const char *const none[] = {"lru", "round-robin", "nvme-gen5-x4", "rdma-400", NULL};
+
+WEAK const char *const *kvc_llm_names(void)
+{
+    return none;
+}
+WEAK const char *const *kvc_gpu_names(void)
+{
+    return none;
+}
+WEAK const char *const *kvc_link_names(void)
+{
+    return none;
+}
+WEAK const char *const *kvc_eviction_names(void)
+{
+    return none;
+}
+WEAK const char *const *kvc_router_names(void)
+{
+    return none;
+}
+WEAK const struct kvc_gpu *kvc_gpu_find(const char *name)
+{
+    return name ? NULL : NULL;
+}
+WEAK const struct kvc_link_profile *kvc_link_find(const char *name)
+{
+    return name ? NULL : NULL;
+}
+
+#define MISSING(...) { return (enum kvc_status)(__VA_ARGS__, KVC_ERR_UNSUPPORTED); }
+WEAK enum kvc_status kvc_trace_open(struct kvc_trace **out, const char *path,
+                                    const struct kvc_import_options *options,
+                                    struct kvc_import_report *report, struct kvc_error *err)
+MISSING((void)out, (void)path, (void)options, (void)report, (void)err)
+WEAK void kvc_trace_destroy(struct kvc_trace *trace)
+{
+    (void)trace;
+}
+WEAK enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *trace,
+                                    const struct kvc_scenario *scenario,
+                                    const struct kvc_replay_options *options, struct kvc_error *err)
+MISSING((void)out, (void)trace, (void)options, (void)scenario, (void)err)
+WEAK void kvc_result_destroy(struct kvc_result *result)
+{
+    (void)result;
+}
+WEAK enum kvc_status kvc_report_json(const struct kvc_result *r, const char *path, struct kvc_error *err)
+MISSING((void)r, (void)path, (void)err)
+WEAK enum kvc_status kvc_report_text(const struct kvc_result *r, const char *path, struct kvc_error *err)
+MISSING((void)r, (void)path, (void)err)
+WEAK enum kvc_status kvc_report_html(const struct kvc_result *r, const char *path, struct kvc_error *err)
+MISSING((void)r, (void)path, (void)err)
+WEAK enum kvc_status kvc_report_requests_csv(const struct kvc_result *r, const char *path,
+                                             struct kvc_error *err)
+MISSING((void)r, (void)path, (void)err)
+WEAK enum kvc_status kvc_report_sqlite(const struct kvc_result *r, const char *path, int64_t *id,
+                                       struct kvc_error *err)
+MISSING((void)r, (void)path, (void)err, (void)id)
