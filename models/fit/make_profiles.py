@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes models/profiles/{hardware,llms}.json from collected fact files.
+
+Usage: make_profiles.py SHARED_DIR OUT_DIR
+
+SHARED_DIR holds hardware.json and llm_models.json. Every figure keeps its kind and source; a figure
+that no source states is written with kind "assumed" and the reason. links.json and prices.json are
+kept by hand.
+"""
+import json
+import sys
+
+# What a driver reports as total memory, where it differs from the datasheet's GB.
+DRIVER = {"h100_sxm": 85e9, "h200_sxm": 150e9, "b200_sxm": 191e9}
+LINKS = {"h100_sxm": "pcie5-x16", "h200_sxm": "pcie5-x16", "b200_sxm": "pcie5-x16",
+         "gh200_96": "nvlink-c2c", "gh200_144": "nvlink-c2c", "gb200": "nvlink-c2c",
+         "a100_80": "pcie4-x16", "l40s": "pcie4-x16"}
+MEASURED = ("h100_sxm", "h200_sxm", "b200_sxm")
+
+
+def fig(value, kind, source):
+    return {"value": value, "kind": kind, "source": source}
+
+
+def scaled(f, by):
+    return fig(round(f["value"] * by, 3), f["kind"], f["source"])
+
+
+def gpu(s):
+    i = s["id"]
+    hbm, tf, hl = s["hbm_gb_s"], s["tflops_dense"], s["host_link"]
+    mem = scaled(s["memory_gb"], 1e9)
+    if i in DRIVER:
+        mem = fig(DRIVER[i], "assumed", "as drivers report it, validation/ACCURACY.md section 8 detail 4")
+    ds = hl["datasheet_gb_s_per_dir"]
+
+    def host(key):
+        f = hl.get(key)
+        if f and f["value"] is not None:
+            return scaled(f, 1e9)
+        return fig(round(0.8 * ds["value"]) * 1e9, "assumed",
+                   f"0.8 of {ds['value']:g} GB/s ({ds['source']}); H100 reaches 0.8")
+    tdp = s.get("tdp_w")
+    if not tdp or not isinstance(tdp["value"], (int, float)):
+        tdp = fig(700, "assumed", f"stated as '{tdp['value']}' ({tdp['source']})" if tdp else "as H100 SXM")
+    r = s["rental"]
+    if r["typical"] is not None:
+        q = "; ".join(str(x["source"]) for x in r["quotes"][:2])
+        usd = fig(r["typical"], "published", f"typical of posted prices {r['low']}..{r['high']}: {q}")
+    elif r["low"] and r["high"]:
+        usd = fig(round((r["low"] + r["high"]) / 2, 2), "assumed",
+                  f"middle of posted prices {r['low']}..{r['high']}: {r['quotes'][0]['source']}")
+    else:
+        usd = fig(3.0, "assumed", "no posted price seen; about an H100's")
+    nic = s["nic_gbit_per_gpu"]
+    gl = s.get("gpu_link", {}).get("datasheet_gb_s_per_dir")
+    if gl:
+        link = scaled(gl, 1e9)
+    else:
+        link = fig(58e9, "assumed", "staged copy between two GH200 (dnhkng.github.io); no GPU link stated")
+    return {
+        "id": i, "name": s["name"], "host_link": LINKS.get(i, "pcie5-x16"),
+        "kernels_measured": i in MEASURED,
+        "memory_bytes": mem, "hbm_bytes_per_s": scaled(hbm["datasheet"], 1e9),
+        "bf16_flops": scaled(tf["bf16"], 1e12),
+        "fp8_flops": scaled(tf["fp8"] or fig(tf["bf16"]["value"], "assumed", "no fp8 units: bf16 rate"), 1e12),
+        "fp4_flops": scaled(tf["fp4"], 1e12) if tf.get("fp4") else None,
+        "tdp_w": fig(tdp["value"], tdp["kind"], tdp["source"]), "usd_per_hour": usd,
+        "h2d_bytes_per_s": host("h2d_measured"), "d2h_bytes_per_s": host("d2h_measured"),
+        "nic_bytes_per_s": scaled(nic, 1e9 / 8), "gpu_link_bytes_per_s": link}
+
+
+def dense_layers(o):
+    """How many layers have a dense FFN: the only count at which the parameters add up."""
+    h, heads, dim = o["hidden"], o["heads"], o["head_dim"]
+    if "kv_lora_rank" in o:
+        qk = o["qk_nope_dim"] + o["qk_rope_dim"]
+        attn = h * o["q_lora_rank"] + o["q_lora_rank"] * heads * qk + \
+            h * (o["kv_lora_rank"] + o["qk_rope_dim"]) + \
+            o["kv_lora_rank"] * heads * (o["qk_nope_dim"] + o["v_head_dim"]) + heads * o["v_head_dim"] * h
+    else:
+        attn = h * dim * (2 * heads + 2 * o["kv_heads"])
+    moe = 3 * h * (o["experts"] * o["expert_intermediate"] + o["shared_intermediate"]) + h * o["experts"]
+    dense = 3 * h * o["intermediate"]
+    rest = o["params_total_b"] * 1e9 - 2 * o["vocab"] * h - o["layers"] * attn
+    n = (o["layers"] * moe - rest) / (moe - dense)
+    print(o["name"], "dense layers", round(n, 2))
+    if abs(n - round(n)) > 0.1 or n < -0.1:
+        return 0
+    return max(0, round(n))
+
+
+def llm(m):
+    kv, moe, mla = m["kv_bytes_per_token"], m.get("moe") or {}, m.get("mla") or {}
+    win, lin = m.get("sliding_window") or {}, m.get("linear_attention") or {}
+    sp = m.get("sparse_attention") or {}
+    o = {"name": m["name"], "source": m["source"], "layers": m["layers"], "hidden": m["hidden_size"],
+         "heads": m["num_attention_heads"], "kv_heads": m["num_kv_heads"], "head_dim": m["head_dim"],
+         "vocab": m.get("vocab_size"), "intermediate": m.get("intermediate_size"),
+         "max_position": m.get("max_position_embeddings"),
+         "params_total_b": m.get("params_total_computed_b"),
+         "params_active_b": m.get("params_active_computed_b"),
+         "kv_bytes_per_token_bf16": kv.get("bf16_unbounded_layers_only", kv["bf16_total_all_layers"])}
+    if moe:
+        o.update(experts=moe["num_experts"], top_k=moe["top_k"],
+                 expert_intermediate=moe["intermediate_size"],
+                 shared_intermediate=moe["shared_intermediate_total"])
+    if mla:
+        o.update(kv_lora_rank=mla["kv_lora_rank"], q_lora_rank=mla["q_lora_rank"],
+                 qk_rope_dim=mla["qk_rope_head_dim"], qk_nope_dim=mla["qk_nope_head_dim"],
+                 v_head_dim=mla["v_head_dim"])
+    if win:
+        o.update(window_layers=win["layers"], window_tokens=win["window"])
+        if "full_kv_heads" in win:
+            o.update(window_kv_heads=win["kv_heads"], window_head_dim=win["head_dim"],
+                     kv_heads=win["full_kv_heads"], head_dim=win["full_head_dim"])
+    if lin:
+        o.update(linear_layers=lin["layers"], linear_state_bytes=lin["state_bytes_per_sequence_fp32"],
+                 linear_width=2 * lin["key_heads"] * lin["key_dim"] + 2 * lin["value_heads"] * lin["value_dim"],
+                 linear_value_width=lin["value_heads"] * lin["value_dim"])
+    if sp:
+        o.update(indexer_dim=sp["index_head_dim"], sparse_tokens=sp["index_topk"])
+    if moe and o["intermediate"] and o["params_total_b"]:
+        o["dense_layers"] = dense_layers(o)
+    if m.get("compressed_attention"):
+        o["compressed_kv"] = True
+    missing = [k for k in ("vocab", "params_total_b") if not o[k]]
+    if not o["intermediate"] and not o.get("experts"):
+        missing.append("intermediate")
+    if m.get("compressed_attention"):
+        missing.append("the cost of compressed attention")
+    if m.get("moe_note"):
+        missing.append("expert sizes")
+    if missing:
+        o["no_step_model"] = "not known: " + ", ".join(missing)
+    return {k: v for k, v in o.items() if v is not None}
+
+
+def write(path, obj):
+    with open(path, "w") as f:
+        f.write(json.dumps(obj, indent=1) + "\n")
+
+
+def main():
+    shared, out = sys.argv[1:3]
+    hw = json.load(open(f"{shared}/hardware.json"))
+    write(f"{out}/hardware.json", {"schema": "kvcast.hardware.v1", "date": hw["date"],
+                                   "gpus": [gpu(s) for s in hw["systems"]]})
+    ms = json.load(open(f"{shared}/llm_models.json"))
+    write(f"{out}/llms.json", {"schema": "kvcast.llms.v1", "date": ms["date"],
+                               "llms": [llm(m) for m in ms["models"]]})
+
+
+main()
