@@ -34,6 +34,13 @@ TEST_BIN := $(TEST_SRC:%.c=$(B)/%)
 all: $(B)/kvcast
 	@mkdir -p build && ln -sf $(VARIANT)/kvcast build/kvcast
 
+# Profiles travel inside the program.
+LIB_OBJ += $(B)/models/profiles.gen.o
+$(B)/models/profiles.gen.c: models/embed.sh $(wildcard models/profiles/*.json)
+	@mkdir -p $(@D) && sh models/embed.sh $(filter %.json,$^) > $@.tmp && mv $@.tmp $@
+$(B)/models/profiles.gen.o: $(B)/models/profiles.gen.c models/blobs.h
+	$(CC) $(KVC_CFLAGS) $(CFLAGS) -c -o $@ $<
+
 $(B)/libkvcast.a: $(LIB_OBJ)
 	@rm -f $@ && ar rcs $@ $^
 

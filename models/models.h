@@ -23,17 +23,25 @@ struct kvc_llm {
     /* MLA: kv_lora_rank 0 = plain attention */
     uint32_t kv_lora_rank, q_lora_rank, qk_rope_dim, qk_nope_dim, v_head_dim;
     uint32_t window_layers, window_tokens;      /* sliding-window layers */
+    uint32_t window_kv_heads, window_head_dim;  /* of those layers; as the others where 0 */
     uint32_t linear_layers;                     /* linear-attention layers: no KV per token */
-    double params_total_b, params_active_b;     /* 1e9 */
-    uint64_t kv_bytes_per_token_bf16;           /* all layers that grow with length, all ranks */
+    uint32_t linear_width, linear_value_width;  /* their projections in and out */
+    uint64_t linear_state_bytes;                /* per sequence, all such layers, fp32 */
+    uint32_t dense_layers;                      /* MoE models: layers with a dense FFN */
+    uint32_t indexer_dim, sparse_tokens;        /* sparse attention: keys kept, tokens attended */
+    bool compressed_kv;                         /* KV only as kv_bytes_per_token_bf16 states it */
+    double params_total_b, params_active_b;     /* 1e9; 0 = not known */
+    uint64_t kv_bytes_per_token_bf16;           /* stated: layers that grow with length, all ranks */
+    const char *no_step_model;                  /* why step times are refused, or NULL */
 };
 
 struct kvc_gpu {
     const char *id, *name;
     struct kvc_figure memory_bytes;   /* what the driver reports as total */
-    struct kvc_figure hbm_bytes_per_s, bf16_flops, fp8_flops, tdp_w, usd_per_hour;
+    struct kvc_figure hbm_bytes_per_s, bf16_flops, fp8_flops, fp4_flops, tdp_w, usd_per_hour;
     struct kvc_figure h2d_bytes_per_s, d2h_bytes_per_s; /* host link, each direction, per GPU */
     struct kvc_figure nic_bytes_per_s;                  /* per GPU */
+    struct kvc_figure gpu_link_bytes_per_s;             /* between GPUs, each direction */
     const char *host_link;                              /* name of its link profile */
     bool kernels_measured; /* false: step times are roofline with assumed efficiencies */
 };
@@ -52,7 +60,11 @@ struct kvc_prices {
     struct kvc_figure power_usd_per_kwh, pue, network_usd_per_hour_per_gpu;
 };
 
-/* Lookups compare without case, '-' and '_' equal; NULL when unknown. Pointers are static. */
+/* The profiles carried in the program are parsed once, at the first question, under a lock, and
+ * never change after; that immutable store is the one thing the library keeps between calls.
+ * Lookups compare without case, '-' and '_' equal; NULL when unknown (or when memory for the store
+ * ran out, which kvc_profiles_ready tells). Pointers are static. */
+enum kvc_status kvc_profiles_ready(struct kvc_error *err);
 const struct kvc_llm *kvc_llm_find(const char *name);
 const struct kvc_gpu *kvc_gpu_find(const char *name);
 const struct kvc_link_profile *kvc_link_find(const char *name);
@@ -69,6 +81,9 @@ double kvc_dtype_bytes(enum kvc_dtype dtype);
 /* KV bytes of one token of one replica, all ranks: sharded heads, replicated ones counted as
  * often as they are stored. */
 uint64_t kvc_llm_kv_bytes_per_token(const struct kvc_llm *llm, enum kvc_dtype kv, uint32_t tp);
+/* KV bytes that sliding-window layers hold for one sequence of that many tokens, all ranks. */
+uint64_t kvc_llm_window_kv_bytes(const struct kvc_llm *llm, enum kvc_dtype kv, uint32_t tp,
+                                 uint64_t tokens);
 uint64_t kvc_llm_weight_bytes(const struct kvc_llm *llm, enum kvc_dtype weights);
 
 /* ---- time of a step ---- */

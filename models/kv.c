@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Bytes: KV per token, windows, weights. */
+#include <string.h>
+
+#include "base/units.h"
+#include "models/models.h"
+
+static const struct {
+    const char *name;
+    enum kvc_dtype dtype;
+} dtype_names[] = {
+    {"bf16", KVC_BF16},       {"bfloat16", KVC_BF16},       {"fp16", KVC_BF16},
+    {"float16", KVC_BF16},    {"fp8", KVC_FP8},             {"fp8_e4m3", KVC_FP8},
+    {"fp8_e5m2", KVC_FP8},    {"fp8_block", KVC_FP8_BLOCK}, {"nvfp4", KVC_NVFP4},
+    {"mxfp4", KVC_MXFP4},     {"int8", KVC_INT8},           {"int4", KVC_INT4},
+};
+
+bool kvc_dtype_parse(const char *name, enum kvc_dtype *out)
+{
+    for (size_t i = 0; i < sizeof dtype_names / sizeof dtype_names[0]; i++) {
+        if (kvc_name_equal(dtype_names[i].name, name)) {
+            *out = dtype_names[i].dtype;
+            return true;
+        }
+    }
+    return false;
+}
+
+double kvc_dtype_bytes(enum kvc_dtype dtype)
+{
+    switch (dtype) {
+    case KVC_BF16:
+        return 2.0;
+    case KVC_FP8:
+    case KVC_INT8:
+        return 1.0;
+    case KVC_FP8_BLOCK:
+        return 1.0 + 4.0 / (128 * 128); /* a float scale for each 128 x 128 tile */
+    case KVC_NVFP4:
+        return 0.5 + 1.0 / 16; /* an fp8 scale for 16 weights */
+    case KVC_MXFP4:
+        return 0.5 + 1.0 / 32; /* an 8-bit exponent for 32 weights */
+    case KVC_INT4:
+        return 0.5 + 2.0 / 128; /* a bf16 scale for 128 weights, as GPTQ and AWQ pack them */
+    }
+    return 2.0;
+}
+
+static uint64_t ceil_div(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* A rank never holds less than one head, so beyond kv_heads ranks heads are stored again. */
+static uint64_t heads_stored(uint32_t kv_heads, uint32_t tp)
+{
+    uint64_t per_rank = ceil_div(kv_heads, tp);
+
+    return (per_rank ? per_rank : 1) * tp;
+}
+
+uint64_t kvc_llm_kv_bytes_per_token(const struct kvc_llm *llm, enum kvc_dtype kv, uint32_t tp)
+{
+    double bytes = kvc_dtype_bytes(kv);
+    uint64_t elements;
+
+    if (tp == 0)
+        tp = 1;
+    if (llm->compressed_kv) {
+        elements = llm->kv_bytes_per_token_bf16 / 2 * tp; /* the latent is on every rank */
+    } else {
+        uint64_t growing = llm->layers - llm->window_layers - llm->linear_layers;
+        uint64_t per_layer = llm->kv_lora_rank
+                                 ? (uint64_t)(llm->kv_lora_rank + llm->qk_rope_dim + llm->indexer_dim) * tp
+                                 : 2 * heads_stored(llm->kv_heads, tp) * llm->head_dim;
+        elements = growing * per_layer;
+    }
+    return (uint64_t)((double)elements * bytes + 0.5);
+}
+
+uint64_t kvc_llm_window_kv_bytes(const struct kvc_llm *llm, enum kvc_dtype kv, uint32_t tp,
+                                 uint64_t tokens)
+{
+    uint64_t kept = tokens < llm->window_tokens ? tokens : llm->window_tokens;
+    uint64_t elements;
+
+    if (tp == 0)
+        tp = 1;
+    elements = 2 * (uint64_t)llm->window_layers * heads_stored(llm->window_kv_heads, tp) *
+               llm->window_head_dim * kept;
+    return (uint64_t)((double)elements * kvc_dtype_bytes(kv) + 0.5);
+}
+
+/* Embeddings and head stay bf16; MXFP4 models keep all but the experts in bf16. */
+uint64_t kvc_llm_weight_bytes(const struct kvc_llm *llm, enum kvc_dtype weights)
+{
+    double params = llm->params_total_b * 1e9;
+    double small = kvc_dtype_bytes(weights);
+    double kept = 2.0 * llm->vocab * llm->hidden;
+
+    if (weights == KVC_MXFP4) {
+        double experts = 3.0 * (llm->layers - llm->dense_layers) * llm->experts * llm->hidden *
+                         llm->expert_intermediate;
+        kept = params - experts;
+    }
+    if (kept > params)
+        kept = params;
+    return (uint64_t)((params - kept) * small + kept * 2.0 + 0.5);
+}

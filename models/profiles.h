@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The parsed profile store and the helpers that read figures from profile JSON. */
+#ifndef KVC_MODELS_PROFILES_H
+#define KVC_MODELS_PROFILES_H
+
+#include "base/json.h"
+#include "models/blobs.h"
+#include "models/models.h"
+
+struct kvc_engine_profile {
+    const char *backend;
+    struct kvc_figure host_per_step_ns, host_per_sequence_ns, host_per_prefill_step_ns, front_end_ns;
+    struct kvc_figure fused_quantise_ns, fused_floor_ns;
+    struct kvc_figure elementwise_launch_ns, elementwise_bandwidth;
+    struct kvc_figure custom_allreduce_max_bytes, memory_overhead_bytes;
+    struct kvc_time_band dense, moe, assumed;
+};
+
+const struct kvc_engine_profile *kvc_engine_find(const char *backend); /* NULL when unknown */
+const char *const *kvc_engine_names(void);
+
+/* The embedded file of that name, or NULL. */
+const struct kvc_blob *kvc_blob_find(const char *name);
+
+/* {value, kind, source} of object's member key. false: absent or incomplete. */
+bool kvc_profile_figure(const struct kvc_jval *object, const char *key, struct kvc_figure *out);
+double kvc_profile_number(const struct kvc_jval *object, const char *key, double otherwise);
+const char *kvc_profile_string(const struct kvc_jval *object, const char *key); /* NULL: absent */
+
+#endif
