@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Compiles a step model: the sums over a model's layers, tabled over the tokens of a step. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "models/step_model.h"
+
+#define MAX_GEMMS 16
+
+/* Matrix products of a step and how many layers run each. */
+struct products {
+    struct kvc_gemm gemm[MAX_GEMMS];
+    double layers[MAX_GEMMS];
+    size_t n;
+};
+
+static enum kvc_status add_product(struct products *p, const struct kvc_step_model *m,
+                                   enum kvc_dtype dtype, double layers, uint32_t n, uint32_t k,
+                                   struct kvc_error *err)
+{
+    if (layers <= 0 || n == 0 || k == 0)
+        return KVC_OK;
+    if (p->n == MAX_GEMMS)
+        return kvc_fail(err, KVC_ERR_INTERNAL, "more than %d products in a layer", MAX_GEMMS);
+    enum kvc_status status =
+        kvc_kernels_gemm(m->kernels, dtype, n, k, &m->engine, &p->gemm[p->n], err);
+    if (status == KVC_OK)
+        p->layers[p->n++] = layers;
+    return status;
+}
+
+static uint32_t ceil_div(uint32_t a, uint32_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Latent attention in its absorbed form: the two per-head products around the latent are taken as
+ * one product each. */
+static enum kvc_status mla_products(struct products *p, const struct kvc_step_model *m,
+                                    struct kvc_error *err)
+{
+    const struct kvc_llm *l = &m->llm;
+    double layers = l->layers - l->linear_layers;
+    uint32_t heads = l->heads / m->tp;
+    const struct {
+        uint32_t n, k;
+        enum kvc_dtype dtype;
+    } shapes[] = {
+        {l->q_lora_rank + l->kv_lora_rank + l->qk_rope_dim, l->hidden, m->weights},
+        {heads * (l->qk_nope_dim + l->qk_rope_dim), l->q_lora_rank, m->weights},
+        {l->kv_lora_rank, heads * l->qk_nope_dim, KVC_BF16},
+        {heads * l->v_head_dim, l->kv_lora_rank, KVC_BF16},
+        {l->hidden, heads * l->v_head_dim, m->weights},
+    };
+
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        enum kvc_status status =
+            add_product(p, m, shapes[i].dtype, layers, shapes[i].n, shapes[i].k, err);
+        if (status != KVC_OK)
+            return status;
+    }
+    return KVC_OK;
+}
+
+static enum kvc_status attention_products(struct products *p, const struct kvc_step_model *m,
+                                          struct kvc_error *err)
+{
+    const struct kvc_llm *l = &m->llm;
+    double window = l->window_layers, full = l->layers - l->linear_layers - window;
+    uint32_t heads = l->heads / m->tp;
+    /* gated attention of the hybrid Qwen models doubles the query projection */
+    uint32_t queries = l->linear_layers && !l->kv_lora_rank ? 2 * heads : heads;
+    enum kvc_status status;
+
+    if (l->kv_lora_rank)
+        return mla_products(p, m, err);
+    status = add_product(p, m, m->weights, full,
+                         (queries + 2 * ceil_div(l->kv_heads, m->tp)) * l->head_dim, l->hidden, err);
+    if (status == KVC_OK)
+        status = add_product(p, m, m->weights, full, l->hidden, heads * l->head_dim, err);
+    if (status == KVC_OK && window > 0)
+        status = add_product(p, m, m->weights, window,
+                             (heads + 2 * ceil_div(l->window_kv_heads, m->tp)) * l->window_head_dim,
+                             l->hidden, err);
+    if (status == KVC_OK && window > 0)
+        status = add_product(p, m, m->weights, window, l->hidden, heads * l->window_head_dim, err);
+    return status;
+}
+
+static enum kvc_status layer_products(struct products *p, const struct kvc_step_model *m,
+                                      struct kvc_error *err)
+{
+    const struct kvc_llm *l = &m->llm;
+    double dense = l->experts ? l->dense_layers : l->layers, sparse = l->layers - dense;
+    uint32_t inter = ceil_div(l->intermediate, m->tp), shared = ceil_div(l->shared_intermediate, m->tp);
+    enum kvc_status status = attention_products(p, m, err);
+
+    if (status == KVC_OK)
+        status = add_product(p, m, m->weights, l->linear_layers, ceil_div(l->linear_width, m->tp),
+                             l->hidden, err);
+    if (status == KVC_OK)
+        status = add_product(p, m, m->weights, l->linear_layers, l->hidden,
+                             ceil_div(l->linear_value_width, m->tp), err);
+    if (status == KVC_OK)
+        status = add_product(p, m, m->weights, dense, 2 * inter, l->hidden, err);
+    if (status == KVC_OK)
+        status = add_product(p, m, m->weights, dense, l->hidden, inter, err);
+    if (status == KVC_OK && l->experts)
+        status = add_product(p, m, KVC_BF16, sparse, l->experts, l->hidden, err);
+    if (status == KVC_OK && l->experts)
+        status = add_product(p, m, m->weights, sparse, 2 * shared, l->hidden, err);
+    if (status == KVC_OK && l->experts)
+        status = add_product(p, m, m->weights, sparse, l->hidden, shared, err);
+    return status;
+}
+
+/* Launches of small kernels and the bytes they move, per layer (ACCURACY.md section 1). */
+static double elementwise_ns(const struct kvc_step_model *m, double tokens)
+{
+    const struct kvc_llm *l = &m->llm;
+    double inter = l->experts ? 0.0 : 3.0 * l->intermediate / m->tp;
+    double qkv = 2.0 * (l->heads / m->tp + 2.0 * ceil_div(l->kv_heads, m->tp)) * l->head_dim;
+    double bytes = 2.0 * tokens * (8.0 * l->hidden + inter + qkv);
+
+    return m->engine.elementwise_launch_ns.value +
+           1e9 * bytes / (m->engine.elementwise_bandwidth.value * m->gpu.hbm_bytes_per_s.value);
+}
+
+/* Where the shape is not measured: ANALYSIS.md section 6's form with H100's bf16 constants, the
+ * experts' weights and products on this GPU's own peaks. */
+static double moe_closed_form_ns(const struct kvc_step_model *m, double tokens)
+{
+    const struct kvc_llm *l = &m->llm;
+    double idle = pow(1.0 - (double)l->top_k / l->experts, tokens);
+    double weights = 3.0 * l->hidden * l->expert_intermediate / m->tp;
+    double bytes = l->experts * (1.0 - idle) * weights * kvc_dtype_bytes(m->weights);
+    double flops = 2.0 * weights * tokens * l->top_k;
+    double memory = bytes / (0.8 * m->gpu.hbm_bytes_per_s.value);
+    double compute = flops / (0.34 * m->gpu.bf16_flops.value);
+
+    return 6e4 + 1e9 * (memory > compute ? memory : compute);
+}
+
+struct parts {
+    struct products products;
+    struct kvc_moe moe;
+    struct kvc_allreduce allreduce;
+};
+
+static double allreduce_ns(const struct kvc_step_model *m, const struct parts *p, double bytes)
+{
+    if (m->tp == 1)
+        return 0;
+    if (m->allreduce_measured)
+        return kvc_allreduce_ns(&p->allreduce, bytes);
+    /* H100's eight GPUs reach half of a link's rate, with 6 us of latency */
+    return 6e3 + 1e9 * bytes / (0.5 * m->gpu.gpu_link_bytes_per_s.value);
+}
+
+static double layers_ns(const struct kvc_step_model *m, const struct parts *p, double tokens)
+{
+    const struct kvc_llm *l = &m->llm;
+    double layers = l->layers;
+    double ns = layers * elementwise_ns(m, tokens) +
+                2.0 * layers * allreduce_ns(m, p, tokens * l->hidden * 2.0);
+
+    for (size_t i = 0; i < p->products.n; i++)
+        ns += p->products.layers[i] * kvc_gemm_ns(&p->products.gemm[i], tokens);
+    if (l->experts)
+        ns += (layers - l->dense_layers) *
+              (m->moe_measured ? kvc_moe_ns(&p->moe, tokens) : moe_closed_form_ns(m, tokens));
+    return ns;
+}
+
+/* Least squares under "more tokens are never faster": neighbours that fall are pooled. Measured
+ * tables dip by a few percent where a better kernel is chosen. */
+static bool make_monotone(double *v, size_t n)
+{
+    double *mean = kvc_malloc(n, sizeof *mean);
+    size_t *count = kvc_malloc(n, sizeof *count);
+    size_t pools = 0, at = 0;
+
+    if (mean && count) {
+        for (size_t i = 0; i < n; i++) {
+            mean[pools] = v[i];
+            count[pools++] = 1;
+            while (pools > 1 && mean[pools - 2] > mean[pools - 1]) {
+                size_t a = count[pools - 2], b = count[pools - 1];
+                mean[pools - 2] = (mean[pools - 2] * (double)a + mean[pools - 1] * (double)b) /
+                                  (double)(a + b);
+                count[pools - 2] = a + b;
+                pools--;
+            }
+        }
+        for (size_t i = 0; i < pools; i++)
+            for (size_t j = 0; j < count[i]; j++)
+                v[at++] = mean[i];
+    }
+    bool ok = mean && count;
+    kvc_free(mean);
+    kvc_free(count);
+    return ok;
+}
+
+static bool table_init(struct kvc_token_table *t, uint32_t max)
+{
+    t->max = max;
+    t->ns = kvc_calloc(17 + (max - 16) / 16, sizeof *t->ns);
+    return t->ns != NULL;
+}
+
+static bool table_finish(struct kvc_token_table *t, size_t from)
+{
+    size_t n = 17 + (t->max - 16) / 16, half = 16 + (t->max / 2 - 16) / 16;
+
+    if (!make_monotone(t->ns + from, n - from))
+        return false;
+    t->slope = (t->ns[n - 1] - t->ns[half]) / (t->max / 2.0);
+    return true;
+}
+
+static uint32_t table_tokens(size_t i)
+{
+    return (uint32_t)(i <= 16 ? i : 16 + 16 * (i - 16));
+}
+
+static enum kvc_status fill_tables(struct kvc_step_model *m, const struct parts *p,
+                                   const struct kvc_gemm *head, struct kvc_error *err)
+{
+    if (!table_init(&m->layers, KVC_MAX_STEP_TOKENS) || !table_init(&m->head, KVC_MAX_SAMPLED))
+        return kvc_fail_nomem(err);
+    for (size_t i = 1; i < 17 + (KVC_MAX_STEP_TOKENS - 16) / 16; i++)
+        m->layers.ns[i] = layers_ns(m, p, table_tokens(i));
+    m->layers.ns[0] = m->layers.ns[1];
+    for (size_t i = 1; i < 17 + (KVC_MAX_SAMPLED - 16) / 16; i++) {
+        double sampled = table_tokens(i);
+        /* an all-gather of the logits moves half of what an all-reduce of them would */
+        m->head.ns[i] = kvc_gemm_ns(head, sampled) +
+                        0.5 * allreduce_ns(m, p, sampled * m->llm.vocab * 2.0);
+    }
+    if (!table_finish(&m->layers, 0) || !table_finish(&m->head, 1))
+        return kvc_fail_nomem(err);
+    return KVC_OK;
+}
+
+static void mla_attention(struct kvc_step_model *m, const struct kvc_mla_form *f)
+{
+    const struct kvc_llm *l = &m->llm;
+    double layers = l->layers - l->linear_layers, heads = l->heads / m->tp;
+    double size = kvc_dtype_bytes(m->kv), bandwidth = m->gpu.hbm_bytes_per_s.value;
+    double width = l->kv_lora_rank + l->qk_rope_dim;
+    double memory = 1e9 * width * size / (f->decode_bandwidth * bandwidth);
+    double compute = 1e9 * 2.0 * heads * (width + l->kv_lora_rank) /
+                     (f->decode_compute * m->gpu.bf16_flops.value);
+    double token = memory > compute ? memory : compute;
+    double flops = 2.0 * (l->qk_nope_dim + l->qk_rope_dim + l->v_head_dim);
+
+    m->decode_fixed = layers * f->decode_overhead_ns;
+    m->prefill_fixed = layers * f->prefill_overhead_ns;
+    m->p0 = 64.0 * f->prefill_c;
+    double prefill = 1e9 * layers * flops * heads / (f->prefill_compute * m->gpu.bf16_flops.value);
+    if (l->sparse_tokens) { /* every key is indexed, a bounded number attended */
+        m->cap_tokens = l->sparse_tokens;
+        m->decode_per_capped = layers * token;
+        m->decode_per_token = 1e9 * layers * l->indexer_dim * size / (f->decode_bandwidth * bandwidth);
+        m->prefill_capped = prefill;
+    } else {
+        m->decode_per_token = layers * token;
+        m->prefill_full = prefill;
+    }
+}
+
+static void plain_attention(struct kvc_step_model *m, const struct kvc_decode_form *d,
+                            const struct kvc_prefill_form *f)
+{
+    const struct kvc_llm *l = &m->llm;
+    double window = l->window_layers, full = l->layers - l->linear_layers - window;
+    double rate = d->bandwidth_efficiency * m->gpu.hbm_bytes_per_s.value, size = kvc_dtype_bytes(m->kv);
+    double heads = l->heads / m->tp, dim = l->head_dim, wdim = l->window_head_dim;
+
+    m->decode_fixed = (full + window) * d->overhead_ns;
+    m->decode_per_sequence = 1e9 * 4.0 * heads * (full * dim + window * wdim) / rate;
+    m->decode_per_token = 1e9 * full * 2.0 * ceil_div(l->kv_heads, m->tp) * dim * size / rate;
+    m->prefill_fixed = (full + window) * f->launch_ns;
+    m->prefill_full = 1e9 * full * 4.0 * heads * dim / f->flops;
+    m->q0 = f->q0;
+    m->p0 = f->p0;
+    if (window > 0) {
+        m->cap_tokens = l->window_tokens;
+        m->decode_per_capped =
+            1e9 * window * 2.0 * ceil_div(l->window_kv_heads, m->tp) * wdim * size / rate;
+        m->prefill_capped = 1e9 * window * 4.0 * heads * wdim / f->flops;
+    }
+}
+
+static enum kvc_status build_attention(struct kvc_step_model *m, struct kvc_error *err)
+{
+    struct kvc_decode_form decode;
+    struct kvc_prefill_form prefill;
+    struct kvc_mla_form mla;
+    bool exact_decode = true, exact_prefill = true;
+
+    if (m->llm.kv_lora_rank) {
+        if (!kvc_kernels_mla(m->kernels, m->kv, &mla))
+            return kvc_fail(err, KVC_ERR_UNSUPPORTED, "no latent attention times for %s", m->gpu.id);
+        mla_attention(m, &mla);
+    } else {
+        if (!kvc_kernels_decode(m->kernels, m->kv, m->llm.head_dim, &decode, &exact_decode) ||
+            !kvc_kernels_prefill(m->kernels, m->kv, m->llm.head_dim, &prefill, &exact_prefill))
+            return kvc_fail(err, KVC_ERR_UNSUPPORTED, "no attention times for %s", m->gpu.id);
+        plain_attention(m, &decode, &prefill);
+    }
+    m->attention_exact = exact_decode && exact_prefill;
+    if (m->llm.linear_layers) /* read and write the state of each sequence */
+        m->decode_per_sequence += 1e9 * 2.0 * (double)m->llm.linear_state_bytes / m->tp /
+                                  (0.8 * m->gpu.hbm_bytes_per_s.value);
+    return KVC_OK;
+}
+
+static enum kvc_status check_shape(const struct kvc_step_config *c, struct kvc_error *err)
+{
+    const struct kvc_llm *l = c->llm;
+    uint32_t tp = c->tp;
+
+    if (c->pp != 1)
+        return kvc_fail(err, KVC_ERR_UNSUPPORTED,
+                        "pipeline parallel size %u: step times exist for pp = 1 only", c->pp);
+    if (c->ep > 1)
+        return kvc_fail(err, KVC_ERR_UNSUPPORTED,
+                        "expert parallel size %u: step times exist for ep = 1 only", c->ep);
+    if (tp == 0 || l->heads % tp != 0)
+        return kvc_fail(err, KVC_ERR_USAGE,
+                        "tp %u does not divide the %u attention heads of %s; use a divisor", tp,
+                        l->heads, l->name);
+    if (!l->kv_lora_rank && l->kv_heads % tp != 0 && tp % l->kv_heads != 0)
+        return kvc_fail(err, KVC_ERR_USAGE, "tp %u neither divides nor is a multiple of the %u KV heads of %s",
+                        tp, l->kv_heads, l->name);
+    if (l->intermediate % tp != 0 || l->expert_intermediate % tp != 0)
+        return kvc_fail(err, KVC_ERR_USAGE, "tp %u does not divide the feed-forward width of %s", tp,
+                        l->name);
+    if (l->no_step_model)
+        return kvc_fail(err, KVC_ERR_UNSUPPORTED, "no step times for %s: %s", l->name, l->no_step_model);
+    if (c->weights == KVC_MXFP4 && !l->experts)
+        return kvc_fail(err, KVC_ERR_UNSUPPORTED, "mxfp4 weights: only for models with experts; %s has none",
+                        l->name);
+    if (c->kv != KVC_BF16 && c->kv != KVC_FP8)
+        return kvc_fail(err, KVC_ERR_UNSUPPORTED, "KV dtype: bf16 or fp8");
+    return KVC_OK;
+}
+
+/* gpt-oss: bf16 elsewhere, experts in 4 bits; others have one dtype throughout. */
+static enum kvc_status build(struct kvc_step_model *m, struct kvc_error *err)
+{
+    struct kvc_gemm head;
+    struct parts *p = kvc_calloc(1, sizeof *p);
+    enum kvc_status status;
+
+    if (!p)
+        return kvc_fail_nomem(err);
+    m->measured = kvc_kernels_measured(m->kernels);
+    m->allreduce_measured =
+        m->tp == 1 || kvc_kernels_allreduce(m->kernels, m->tp,
+                                            m->engine.custom_allreduce_max_bytes.value, &p->allreduce);
+    m->moe_measured = m->llm.experts && kvc_kernels_moe(m->kernels, m->weights, &m->llm, m->tp, &p->moe);
+    status = layer_products(&p->products, m, err);
+    if (status == KVC_OK)
+        status = kvc_kernels_gemm(m->kernels, KVC_BF16, ceil_div(m->llm.vocab, m->tp), m->llm.hidden,
+                                  &m->engine, &head, err);
+    if (status == KVC_OK)
+        status = build_attention(m, err);
+    if (status == KVC_OK)
+        status = fill_tables(m, p, &head, err);
+    kvc_free(p);
+    return status;
+}
+
+enum kvc_status kvc_step_model_create(struct kvc_step_model **out, const struct kvc_step_config *config,
+                                      struct kvc_error *err)
+{
+    const char *backend = config->backend ? config->backend : "vllm";
+    enum kvc_status status = kvc_profiles_ready(err);
+
+    if (status != KVC_OK)
+        return status;
+    if (!config->llm || !config->gpu)
+        return kvc_fail(err, KVC_ERR_USAGE, "a step model needs an LLM and a GPU profile");
+    status = check_shape(config, err);
+    if (status != KVC_OK)
+        return status;
+    const struct kvc_engine_profile *engine = kvc_engine_find(backend);
+    if (!engine) {
+        const char *near = kvc_name_nearest(backend, kvc_engine_names());
+        return kvc_fail(err, KVC_ERR_UNSUPPORTED, "no kernel times for engine backend '%s'; known: %s",
+                        backend, near ? near : kvc_engine_names()[0]);
+    }
+    struct kvc_step_model *m = kvc_calloc(1, sizeof *m);
+    if (!m)
+        return kvc_fail_nomem(err);
+    m->llm = *config->llm;
+    m->gpu = *config->gpu;
+    m->engine = *engine;
+    m->weights = config->weights;
+    m->kv = config->kv;
+    m->tp = config->tp;
+    m->host_step = engine->host_per_step_ns.value;
+    m->host_sequence = engine->host_per_sequence_ns.value;
+    m->host_prefill = engine->host_per_prefill_step_ns.value;
+    m->weight_bytes_per_rank = (double)kvc_llm_weight_bytes(config->llm, config->weights) / config->tp;
+    status = kvc_kernels_load(&m->kernels, config->gpu, engine->backend, err);
+    if (status == KVC_OK)
+        status = build(m, err);
+    if (status != KVC_OK) {
+        kvc_step_model_destroy(m);
+        return status;
+    }
+    *out = m;
+    return KVC_OK;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Every figure a step model rests on, for the assumptions table. */
+#include <stdio.h>
+
+#include "models/step_model.h"
+
+struct teller {
+    kvc_figure_fn fn;
+    void *user;
+};
+
+static void tell(const struct teller *t, const char *group, const char *name, const struct kvc_figure *f,
+                 double divide, const char *unit)
+{
+    char value[64];
+
+    snprintf(value, sizeof value, "%.6g %s", f->value / divide, unit);
+    t->fn(t->user, group, name, value, f->kind, f->source);
+}
+
+static void tell_part(const struct teller *t, const struct kvc_step_model *m, const char *name,
+                      const char *part, const char *value)
+{
+    const char *kind, *source;
+
+    kvc_kernels_source(m->kernels, part, &kind, &source);
+    t->fn(t->user, "kernels", name, value, kind, source);
+}
+
+static void tell_kernels(const struct teller *t, const struct kvc_step_model *m)
+{
+    static const char *const moe_names[] = {"bf16", "fp8", "fp8_block", "nvfp4", "mxfp4", "int8", "int4"};
+    const char *kv = m->kv == KVC_BF16 ? "bf16" : "fp8", *gemm = kvc_kernels_dtype(m->weights);
+    char part[64];
+
+    snprintf(part, sizeof part, "gemm.%s", gemm);
+    tell_part(t, m, "matrix products", part, m->measured ? "table over m, n, k" : "roofline");
+    if (m->llm.kv_lora_rank) {
+        snprintf(part, sizeof part, "mla.%s", kv);
+        tell_part(t, m, "latent attention", part, "closed form");
+    } else {
+        snprintf(part, sizeof part, "decode_attention.%s.%u", kv, m->llm.head_dim);
+        tell_part(t, m, "decode attention", part, "overhead + bytes / rate");
+        snprintf(part, sizeof part, "prefill_attention.%s.%u", kv, m->llm.head_dim);
+        tell_part(t, m, "prefill attention", part, "past > 0 extrapolated");
+    }
+    if (m->tp > 1) {
+        tell_part(t, m, "all-reduce to 8 MB", "allreduce.graph",
+                  m->allreduce_measured ? "table over bytes" : "6 us + bytes / half a GPU link");
+        tell_part(t, m, "all-reduce above 8 MB", "allreduce.nccl",
+                  m->allreduce_measured ? "table over bytes" : "6 us + bytes / half a GPU link");
+    }
+    if (m->llm.experts) {
+        snprintf(part, sizeof part, "moe.%s", m->moe_measured ? moe_names[m->weights] : "-");
+        tell_part(t, m, "experts", part, m->moe_measured ? "table over tokens" : "closed form, 17-46 % off");
+    }
+    if (m->weights == KVC_FP8_BLOCK)
+        t->fn(t->user, "kernels", "fp8_block", "fp8 table", "assumed",
+              "vLLM's fp8_block tables carry a host launch floor (kernels/ANALYSIS.md section 1)");
+    if (m->llm.linear_layers)
+        t->fn(t->user, "kernels", "linear attention", "products and state traffic only", "assumed",
+              "no measured kernels used");
+    if (m->llm.sparse_tokens)
+        t->fn(t->user, "kernels", "sparse attention", "attended tokens capped, indexer reads keys", "assumed",
+              "no measured kernels used");
+}
+
+void kvc_step_explain(const struct kvc_step_model *model, kvc_figure_fn fn, void *user)
+{
+    const struct teller t = {fn, user};
+    const struct kvc_gpu *g = &model->gpu;
+    const struct kvc_engine_profile *e = &model->engine;
+    char value[64];
+
+    tell(&t, "gpu", "memory as drivers report it", &g->memory_bytes, 1e9, "GB");
+    tell(&t, "gpu", "HBM bandwidth", &g->hbm_bytes_per_s, 1e9, "GB/s");
+    tell(&t, "gpu", "bf16 peak", &g->bf16_flops, 1e12, "TFLOP/s");
+    tell(&t, "gpu", "fp8 peak", &g->fp8_flops, 1e12, "TFLOP/s");
+    tell(&t, "gpu", "host to GPU", &g->h2d_bytes_per_s, 1e9, "GB/s");
+    tell(&t, "gpu", "GPU to host", &g->d2h_bytes_per_s, 1e9, "GB/s");
+    tell(&t, "gpu", "power limit", &g->tdp_w, 1, "W");
+    snprintf(value, sizeof value, "%u layers, hidden %u, %u/%u heads of %u", model->llm.layers,
+             model->llm.hidden, model->llm.heads, model->llm.kv_heads, model->llm.head_dim);
+    fn(user, "model", model->llm.name, value, "published", model->llm.source);
+    snprintf(value, sizeof value, "%.1f GB on each of %u GPUs", model->weight_bytes_per_rank / 1e9, model->tp);
+    fn(user, "model", "weights", value, "assumed", "parameters x bytes; embeddings and head in bf16");
+    tell_kernels(&t, model);
+    tell(&t, "engine", "host time of a step", &e->host_per_step_ns, 1e3, "us");
+    tell(&t, "engine", "host time of a sequence", &e->host_per_sequence_ns, 1e3, "us");
+    tell(&t, "engine", "host time of a step with prefill", &e->host_per_prefill_step_ns, 1e6, "ms");
+    tell(&t, "engine", "front end and client", &e->front_end_ns, 1e6, "ms");
+    tell(&t, "engine", "small kernels of a layer", &e->elementwise_launch_ns, 1e3, "us");
+    if (model->weights == KVC_FP8 || model->weights == KVC_FP8_BLOCK)
+        tell(&t, "engine", "quantise launch fused away", &e->fused_quantise_ns, 1e3, "us");
+    tell(&t, "engine", "memory overhead of a rank", &e->memory_overhead_bytes, 1e9, "GB");
+    fn(user, "engine", "activations of a step", "2 B x tokens x widths + logits", "assumed", "docs/models.md");
+}
