@@ -8,18 +8,6 @@
 
 static const char *const none[] = {"lru", "round-robin", "nvme-gen5-x4", "rdma-400", NULL};
 
-WEAK const char *const *kvc_llm_names(void)
-{
-    return none;
-}
-WEAK const char *const *kvc_gpu_names(void)
-{
-    return none;
-}
-WEAK const char *const *kvc_link_names(void)
-{
-    return none;
-}
 WEAK const char *const *kvc_eviction_names(void)
 {
     return none;
@@ -27,14 +15,6 @@ WEAK const char *const *kvc_eviction_names(void)
 WEAK const char *const *kvc_router_names(void)
 {
     return none;
-}
-WEAK const struct kvc_gpu *kvc_gpu_find(const char *name)
-{
-    return name ? NULL : NULL;
-}
-WEAK const struct kvc_link_profile *kvc_link_find(const char *name)
-{
-    return name ? NULL : NULL;
 }
 
 #define MISSING(...) { return (enum kvc_status)(__VA_ARGS__, KVC_ERR_UNSUPPORTED); }

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/profile_show.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "models/profiles.h"
+
+/* One profile after the other, as text or JSON. */
+struct show {
+    bool json, brief; /* brief: one line a profile, text only */
+    struct kvc_json j;
+    char *text;
+    size_t len, cap;
+    bool failed;
+};
+
+KVC_PRINTF(2, 3)
+static void say(struct show *s, const char *fmt, ...)
+{
+    char line[2048];
+    va_list args;
+
+    va_start(args, fmt);
+    int n = vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    if (n < 0 || s->failed)
+        return;
+    size_t add = (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
+    if (!kvc_grow((void **)&s->text, &s->cap, s->len + add + 1, 1)) {
+        s->failed = true;
+        return;
+    }
+    memcpy(s->text + s->len, line, add + 1);
+    s->len += add;
+}
+
+/* key is the JSON name, in base units; label, divide and unit are for people. */
+static void figure(struct show *s, const char *key, const char *label, const struct kvc_figure *f,
+                   double divide, const char *unit)
+{
+    if (s->json) {
+        kvc_json_open_object(&s->j, key);
+        kvc_json_double(&s->j, "value", f->value);
+        kvc_json_string(&s->j, "kind", f->kind);
+        kvc_json_string(&s->j, "source", f->source);
+        kvc_json_close(&s->j);
+    } else {
+        char value[48];
+        snprintf(value, sizeof value, "%.6g %s", f->value / divide, unit);
+        say(s, "  %-24s %-16s %-10s %s\n", label, value, f->kind, f->source);
+    }
+}
+
+static void count(struct show *s, const char *key, const char *label, uint64_t value)
+{
+    if (s->json)
+        kvc_json_u64(&s->j, key, value);
+    else if (value)
+        say(s, "  %-24s %llu\n", label, (unsigned long long)value);
+}
+
+static void words(struct show *s, const char *key, const char *label, const char *value)
+{
+    if (s->json)
+        kvc_json_string(&s->j, key, value);
+    else if (value)
+        say(s, "  %-24s %s\n", label, value);
+}
+
+static void open_profile(struct show *s, const char *name, const char *title)
+{
+    if (s->json) {
+        kvc_json_open_object(&s->j, NULL);
+        kvc_json_string(&s->j, "name", name);
+        if (title)
+            kvc_json_string(&s->j, "title", title);
+    } else {
+        say(s, "%s%s%s\n", name, title ? ": " : "", title ? title : "");
+    }
+}
+
+static void close_profile(struct show *s)
+{
+    if (s->json)
+        kvc_json_close(&s->j);
+}
+
+static void show_gpu(struct show *s, const struct kvc_gpu *g)
+{
+    if (s->brief) {
+        say(s, "%-12s %-32s %5.0f GB %6.0f GB/s %5.0f bf16 %5.0f fp8 TFLOP/s %6.2f USD/h  %s\n", g->id,
+            g->name, g->memory_bytes.value / 1e9, g->hbm_bytes_per_s.value / 1e9,
+            g->bf16_flops.value / 1e12, g->fp8_flops.value / 1e12, g->usd_per_hour.value,
+            g->kernels_measured ? "kernels measured" : "kernels assumed");
+        return;
+    }
+    open_profile(s, g->id, g->name);
+    figure(s, "memory_bytes", "memory", &g->memory_bytes, 1e9, "GB");
+    figure(s, "hbm_bytes_per_s", "HBM bandwidth", &g->hbm_bytes_per_s, 1e9, "GB/s");
+    figure(s, "bf16_flops", "bf16 peak, dense", &g->bf16_flops, 1e12, "TFLOP/s");
+    figure(s, "fp8_flops", "fp8 peak, dense", &g->fp8_flops, 1e12, "TFLOP/s");
+    if (g->fp4_flops.value > 0)
+        figure(s, "fp4_flops", "fp4 peak, dense", &g->fp4_flops, 1e12, "TFLOP/s");
+    figure(s, "h2d_bytes_per_s", "host to GPU", &g->h2d_bytes_per_s, 1e9, "GB/s");
+    figure(s, "d2h_bytes_per_s", "GPU to host", &g->d2h_bytes_per_s, 1e9, "GB/s");
+    figure(s, "gpu_link_bytes_per_s", "GPU to GPU", &g->gpu_link_bytes_per_s, 1e9, "GB/s");
+    figure(s, "nic_bytes_per_s", "network", &g->nic_bytes_per_s, 1e9, "GB/s");
+    figure(s, "tdp_w", "power limit", &g->tdp_w, 1, "W");
+    figure(s, "usd_per_hour", "rent", &g->usd_per_hour, 1, "USD/h");
+    words(s, "host_link", "host link", g->host_link);
+    if (s->json)
+        kvc_json_bool(&s->j, "kernels_measured", g->kernels_measured);
+    else
+        words(s, NULL, "kernel times", g->kernels_measured ? "measured with vLLM" : "assumed, wide band");
+    close_profile(s);
+}
+
+static void show_llm(struct show *s, const struct kvc_llm *m)
+{
+    if (s->brief) {
+        say(s, "%-24s %3u layers %8.1f B parameters %8llu KV bytes/token (bf16)%s\n", m->name, m->layers,
+            m->params_total_b, (unsigned long long)kvc_llm_kv_bytes_per_token(m, KVC_BF16, 1),
+            m->no_step_model ? "  no step times" : "");
+        return;
+    }
+    open_profile(s, m->name, NULL);
+    count(s, "layers", "layers", m->layers);
+    count(s, "hidden", "hidden size", m->hidden);
+    count(s, "heads", "attention heads", m->heads);
+    count(s, "kv_heads", "KV heads", m->kv_heads);
+    count(s, "head_dim", "head size", m->head_dim);
+    count(s, "vocab", "vocabulary", m->vocab);
+    count(s, "intermediate", "feed-forward width", m->intermediate);
+    count(s, "max_position", "longest context", m->max_position);
+    count(s, "experts", "experts", m->experts);
+    count(s, "top_k", "experts a token", m->top_k);
+    count(s, "expert_intermediate", "expert width", m->expert_intermediate);
+    count(s, "shared_intermediate", "shared expert width", m->shared_intermediate);
+    count(s, "dense_layers", "dense layers", m->experts ? m->dense_layers : m->layers);
+    count(s, "kv_lora_rank", "latent KV rank", m->kv_lora_rank);
+    count(s, "window_layers", "sliding-window layers", m->window_layers);
+    count(s, "window_tokens", "window", m->window_tokens);
+    count(s, "linear_layers", "linear-attention layers", m->linear_layers);
+    count(s, "kv_bytes_per_token_bf16", "KV bytes/token, bf16", kvc_llm_kv_bytes_per_token(m, KVC_BF16, 1));
+    count(s, "kv_bytes_per_token_fp8", "KV bytes/token, fp8", kvc_llm_kv_bytes_per_token(m, KVC_FP8, 1));
+    if (s->json)
+        kvc_json_double(&s->j, "params_total_b", m->params_total_b);
+    else if (m->params_total_b > 0)
+        say(s, "  %-24s %.2f billion\n", "parameters", m->params_total_b);
+    words(s, "no_step_model", "no step times", m->no_step_model);
+    words(s, "source", "source", m->source);
+    close_profile(s);
+}
+
+static void show_link(struct show *s, const struct kvc_link_profile *l)
+{
+    if (s->brief) {
+        say(s, "%-14s read %7.2f GB/s  write %7.2f GB/s  latency %9.1f us  per operation %8.2f us\n",
+            l->name, l->read_bytes_per_s.value / 1e9, l->write_bytes_per_s.value / 1e9,
+            l->latency_ns.value / 1e3, l->per_op_ns.value / 1e3);
+        return;
+    }
+    open_profile(s, l->name, NULL);
+    figure(s, "read_bytes_per_s", "read", &l->read_bytes_per_s, 1e9, "GB/s");
+    figure(s, "write_bytes_per_s", "write", &l->write_bytes_per_s, 1e9, "GB/s");
+    figure(s, "latency_ns", "latency", &l->latency_ns, 1e3, "us");
+    figure(s, "per_op_ns", "per operation", &l->per_op_ns, 1e3, "us");
+    close_profile(s);
+}
+
+static void show_prices(struct show *s)
+{
+    const struct kvc_prices *p = kvc_prices_default();
+
+    open_profile(s, "default", "prices where the scenario names none; a GPU's rent is in its hardware profile");
+    figure(s, "dram_gb_month_usd", "DRAM", &p->dram_gb_month_usd, 1, "USD/GB/mon");
+    figure(s, "nvme_gb_month_usd", "NVMe", &p->nvme_gb_month_usd, 1, "USD/GB/mon");
+    figure(s, "remote_gb_month_usd", "remote store", &p->remote_gb_month_usd, 1, "USD/GB/mon");
+    figure(s, "power_usd_per_kwh", "electricity", &p->power_usd_per_kwh, 1, "USD/kWh");
+    figure(s, "pue", "power overhead (PUE)", &p->pue, 1, "");
+    figure(s, "network_usd_per_hour_per_gpu", "network", &p->network_usd_per_hour_per_gpu, 1, "USD/h/GPU");
+    close_profile(s);
+}
+
+static enum kvc_status unknown(const char *kind, const char *name, const char *const *names,
+                               struct kvc_error *err)
+{
+    const char *near = kvc_name_nearest(name, names);
+
+    if (near)
+        return kvc_fail(err, KVC_ERR_USAGE, "unknown %s '%s'; did you mean '%s'?", kind, name, near);
+    return kvc_fail(err, KVC_ERR_USAGE, "unknown %s '%s'; 'kvcast show %s' lists them", kind, name, kind);
+}
+
+static enum kvc_status show_named(struct show *s, const char *kind, const char *name,
+                                  struct kvc_error *err)
+{
+    if (strcmp(kind, "hardware") == 0) {
+        if (name && !kvc_gpu_find(name))
+            return unknown(kind, name, kvc_gpu_names(), err);
+        for (const char *const *n = kvc_gpu_names(); *n; n++)
+            if (!name || kvc_name_equal(*n, name))
+                show_gpu(s, kvc_gpu_find(*n));
+    } else if (strcmp(kind, "model") == 0) {
+        if (name && !kvc_llm_find(name))
+            return unknown(kind, name, kvc_llm_names(), err);
+        for (const char *const *n = kvc_llm_names(); *n; n++)
+            if (!name || kvc_name_equal(*n, name))
+                show_llm(s, kvc_llm_find(*n));
+    } else if (strcmp(kind, "link") == 0) {
+        if (name && !kvc_link_find(name))
+            return unknown(kind, name, kvc_link_names(), err);
+        for (const char *const *n = kvc_link_names(); *n; n++)
+            if (!name || kvc_name_equal(*n, name))
+                show_link(s, kvc_link_find(*n));
+    } else if (strcmp(kind, "price") == 0) {
+        static const char *const names[] = {"default", NULL};
+        if (name && !kvc_name_equal(name, "default"))
+            return unknown(kind, name, names, err);
+        show_prices(s);
+    } else {
+        return kvc_fail(err, KVC_ERR_USAGE, "cannot show '%s'; known: hardware, model, preset, price, link",
+                        kind);
+    }
+    return KVC_OK;
+}
+
+enum kvc_status kvc_models_show(char **out, const char *kind, const char *name, bool json,
+                                struct kvc_error *err)
+{
+    struct show s = {.json = json, .brief = !json && !name};
+    enum kvc_status status = kvc_profiles_ready(err);
+
+    if (status != KVC_OK)
+        return status;
+    if (json) {
+        kvc_json_init(&s.j, true);
+        kvc_json_open_object(&s.j, NULL);
+        kvc_json_string(&s.j, "schema", "kvcast.show.v1");
+        kvc_json_string(&s.j, "kind", kind);
+        kvc_json_string(&s.j, "digest", kvc_profiles_digest());
+        kvc_json_open_array(&s.j, "profiles");
+    }
+    status = show_named(&s, kind, name, err);
+    if (json) {
+        kvc_json_close(&s.j);
+        kvc_json_close(&s.j);
+    }
+    char *text = json ? kvc_json_take(&s.j) : s.text;
+    if (status == KVC_OK && (!text || s.failed))
+        status = kvc_fail_nomem(err);
+    if (status != KVC_OK) {
+        kvc_free(text);
+        return status;
+    }
+    *out = text;
+    return KVC_OK;
+}

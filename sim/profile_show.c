@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * kvc_profile_show: presets are known here, the other profiles to models/. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "models/profile_show.h"
+#include "sim/scenario_internal.h"
+
+static void preset_json(struct kvc_json *j, const struct kvc_preset *p)
+{
+    kvc_json_open_object(j, NULL);
+    kvc_json_string(j, "name", p->name);
+    kvc_json_string(j, "summary", p->summary);
+    kvc_json_string(j, "source", p->source);
+    kvc_json_bool(j, "whole_scenario", p->whole);
+    kvc_json_string(j, "refused", p->refused);
+    kvc_json_open_object(j, "settings");
+    for (const struct kvc_setting *s = p->settings; s && s->key; s++)
+        kvc_json_string(j, s->key, s->value);
+    kvc_json_close(j);
+    kvc_json_close(j);
+}
+
+static bool add_line(char **text, size_t *len, size_t *cap, const char *line)
+{
+    size_t n = strlen(line);
+
+    if (!kvc_grow((void **)text, cap, *len + n + 1, 1))
+        return false;
+    memcpy(*text + *len, line, n + 1);
+    *len += n;
+    return true;
+}
+
+static bool preset_text(char **text, size_t *len, size_t *cap, const struct kvc_preset *p, bool brief)
+{
+    char line[1024];
+
+    snprintf(line, sizeof line, brief ? "%-16s %s%s%s\n" : "%s: %s%s%s\n", p->name, p->summary,
+             p->refused ? " -- " : "", p->refused ? p->refused : "");
+    if (!add_line(text, len, cap, line))
+        return false;
+    if (brief)
+        return true;
+    for (const struct kvc_setting *s = p->settings; s && s->key; s++) {
+        snprintf(line, sizeof line, "  %-32s %s\n", s->key, s->value);
+        if (!add_line(text, len, cap, line))
+            return false;
+    }
+    snprintf(line, sizeof line, "  %-32s %s\n", "source", p->source);
+    return add_line(text, len, cap, line);
+}
+
+static enum kvc_status unknown_preset(const char *name, struct kvc_error *err)
+{
+    const char *near = kvc_name_nearest(name, kvc_preset_engine_names());
+
+    if (!near)
+        near = kvc_name_nearest(name, kvc_preset_scenario_names());
+    if (near)
+        return kvc_fail(err, KVC_ERR_USAGE, "unknown preset '%s'; did you mean '%s'?", name, near);
+    return kvc_fail(err, KVC_ERR_USAGE, "unknown preset '%s'; 'kvcast show preset' lists them", name);
+}
+
+static enum kvc_status show_presets(char **out, const char *name, bool json, struct kvc_error *err)
+{
+    struct kvc_json j;
+    char *text = NULL;
+    size_t len = 0, cap = 0;
+    bool ok = true;
+
+    if (name && !kvc_preset_find(name))
+        return unknown_preset(name, err);
+    if (json) {
+        kvc_json_init(&j, true);
+        kvc_json_open_object(&j, NULL);
+        kvc_json_string(&j, "schema", "kvcast.show.v1");
+        kvc_json_string(&j, "kind", "preset");
+        kvc_json_open_array(&j, "profiles");
+    }
+    for (const struct kvc_preset *p = kvc_presets(); p->name && ok; p++) {
+        if (name && !kvc_name_equal(p->name, name))
+            continue;
+        if (json)
+            preset_json(&j, p);
+        else
+            ok = preset_text(&text, &len, &cap, p, !name);
+    }
+    if (json) {
+        kvc_json_close(&j);
+        kvc_json_close(&j);
+        text = kvc_json_take(&j);
+    }
+    if (!ok || !text) {
+        kvc_free(text);
+        return kvc_fail_nomem(err);
+    }
+    *out = text;
+    return KVC_OK;
+}
+
+enum kvc_status kvc_profile_show(char **out, const char *kind, const char *name, bool json,
+                                 struct kvc_error *err)
+{
+    if (kvc_name_equal(kind, "preset"))
+        return show_presets(out, name, json, err);
+    return kvc_models_show(out, kind, name, json, err);
+}
