@@ -1,10 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 # kvcast. User's CC, CFLAGS, LDFLAGS, PREFIX and DESTDIR are honoured.
+#
+#   make              the program, build/kvcast
+#   make quickstart   install what is missing, build, replay an hour of traffic, write a report
+#                     (TRACE=path: your own log)
+#   make check        install what tests need, build, run every test
+#   make asan, tsan   the tests in a build with sanitizers
+#   make bench        speed, one table (BENCH=json for programs)
+#   make layers       includes point the right way
+#   make install      program, library, headers, manual page, examples
 .DEFAULT_GOAL := all
 
-CC ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 VARIANT ?= release
 PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+MANDIR ?= $(PREFIX)/share/man
+DOCDIR ?= $(PREFIX)/share/doc/kvcast
+JOBS ?= $(shell nproc 2>/dev/null || echo 1)
+VERSION := $(shell sed -n 's/.*KVC_VERSION_STRING "\(.*\)".*/\1/p' include/kvcast/kvcast.h)
+SOVERSION := 0
 B := build/$(VARIANT)
 
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla
@@ -26,13 +45,28 @@ endif
 LIB_SRC := $(wildcard base/*.c traces/*.c policies/*.c models/*.c sim/*.c studies/*.c reports/*.c)
 CLI_SRC := $(wildcard cli/*.c)
 TEST_SRC := $(wildcard tests/test_*.c)
+BENCH_SRC := $(wildcard tests/bench/bench_*.c)
 TEST_LIB_SRC := $(filter-out $(TEST_SRC),$(wildcard tests/*.c))
-LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
+GEN_OBJ := $(if $(wildcard models/embed.sh),$(B)/models/profiles.gen.o)
+LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) $(GEN_OBJ)
 CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
+TEST_LIB_OBJ := $(TEST_LIB_SRC:%.c=$(B)/%.o)
 TEST_BIN := $(TEST_SRC:%.c=$(B)/%)
+BENCH_BIN := $(BENCH_SRC:%.c=$(B)/%)
 
 all: $(B)/kvcast
-	@mkdir -p build && ln -sf $(VARIANT)/kvcast build/kvcast
+ifeq ($(VARIANT),release)
+	@ln -sf $(VARIANT)/kvcast build/kvcast
+endif
+
+# ---- library and program ----
+
+# Profiles travel inside the program.
+$(B)/models/profiles.gen.c: models/embed.sh $(wildcard models/profiles/*.json)
+	@mkdir -p $(@D)
+	sh models/embed.sh $(filter %.json,$^) > $@.tmp && mv $@.tmp $@
+$(B)/models/profiles.gen.o: $(B)/models/profiles.gen.c models/blobs.h
+	$(CC) $(KVC_CFLAGS) $(CFLAGS) -c -o $@ $<
 
 # Profiles travel inside the program.
 LIB_OBJ += $(B)/models/profiles.gen.o
@@ -42,13 +76,14 @@ $(B)/models/profiles.gen.o: $(B)/models/profiles.gen.c models/blobs.h
 	$(CC) $(KVC_CFLAGS) $(CFLAGS) -c -o $@ $<
 
 $(B)/libkvcast.a: $(LIB_OBJ)
-	@rm -f $@ && ar rcs $@ $^
+	@rm -f $@
+	ar rcs $@ $^
+
+$(B)/libkvcast.so.$(SOVERSION): $(LIB_OBJ)
+	$(CC) -shared -Wl,-soname,$(@F) $(KVC_LDFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(B)/kvcast: $(CLI_OBJ) $(B)/libkvcast.a
 	$(CC) $(KVC_LDFLAGS) $(LDFLAGS) -o $@ $(CLI_OBJ) -Wl,--whole-archive $(B)/libkvcast.a -Wl,--no-whole-archive -no-pie -Wl,--unresolved-symbols=ignore-all $(LDLIBS)
-
-$(B)/tests/test_%: $(B)/tests/test_%.o $(TEST_LIB_SRC:%.c=$(B)/%.o) $(B)/libkvcast.a
-	$(CC) $(KVC_LDFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
@@ -56,11 +91,68 @@ $(B)/%.o: %.c
 
 lib-objects: $(LIB_OBJ)
 
-test: $(TEST_BIN)
-	@for t in $(TEST_BIN); do $$t || exit 1; done
+# ---- tests ----
+
+$(B)/tests/test_%: $(B)/tests/test_%.o $(TEST_LIB_OBJ) $(B)/libkvcast.a
+	$(CC) $(KVC_LDFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+
+$(B)/tests/bench/%: $(B)/tests/bench/%.o $(B)/libkvcast.a
+	$(CC) $(KVC_LDFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+tests: all $(TEST_BIN)
+
+# Runs what is built for VARIANT; FILTER=name runs the tests whose name holds it.
+test: tests
+	@VARIANT=$(VARIANT) CC="$(CC)" sh tools/run_tests.sh $(B) $(FILTER)
+
+check:
+	@sh tools/need.sh "$(CC)" build test
+	@$(MAKE) --no-print-directory -s -j$(JOBS) tests
+	@$(MAKE) --no-print-directory -s test
+
+asan tsan:
+	@sh tools/need.sh "$(CC)" build test
+	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=$@ tests
+	@$(MAKE) --no-print-directory -s VARIANT=$@ test
+
+layers:
+	@sh tools/layers.sh
+
+bench: all $(BENCH_BIN)
+	@CC="$(CC)" CFLAGS="$(CFLAGS)" sh tools/bench.sh $(B)
+
+# ---- for users ----
+
+deps:
+	@sh tools/need.sh "$(CC)" build
+
+quickstart:
+	@sh tools/need.sh "$(CC)" build report
+	@echo "building build/kvcast"
+	@$(MAKE) --no-print-directory -s -j$(JOBS) all
+	@sh tools/quickstart.sh $(if $(TRACE),"$(TRACE)")
+
+docs/kvcast.1: all
+	build/kvcast --man > $@.tmp && mv $@.tmp $@
+man: docs/kvcast.1
+
+install: all $(B)/libkvcast.so.$(SOVERSION)
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)/kvcast \
+	    $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)/examples
+	install $(B)/kvcast $(DESTDIR)$(BINDIR)/kvcast
+	install -m 644 $(B)/libkvcast.a $(DESTDIR)$(LIBDIR)/libkvcast.a
+	install -m 755 $(B)/libkvcast.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libkvcast.so.$(SOVERSION)
+	ln -sf libkvcast.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libkvcast.so
+	install -m 644 include/kvcast/*.h $(DESTDIR)$(INCLUDEDIR)/kvcast/
+	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(VERSION)|' \
+	    kvcast.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/kvcast.pc
+	install -m 644 docs/kvcast.1 $(DESTDIR)$(MANDIR)/man1/kvcast.1
+	install -m 644 README.md CHANGES LICENSE $(DESTDIR)$(DOCDIR)/
+	install -m 644 docs/examples/*.json $(DESTDIR)$(DOCDIR)/examples/
 
 clean:
 	rm -rf build
 
-.PHONY: all lib-objects test clean
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_BIN:=.d)
+.PHONY: all lib-objects tests test check asan tsan layers bench deps quickstart man docs/kvcast.1 install clean
+.SECONDARY:
+-include $(patsubst %.o,%.d,$(LIB_OBJ) $(CLI_OBJ) $(TEST_LIB_OBJ)) $(TEST_BIN:=.d) $(BENCH_BIN:=.d)
