@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Hit-rate bounds and policies without time, by segment (DESIGN 3). The public functions are in
+ * kvcast.h; here is what the rest of sim/ and the tests use beside them.
+ *
+ * Rows without ids bring tokens and a request to the denominators and never hit. */
+#ifndef KVC_SIM_CEILING_H
+#define KVC_SIM_CEILING_H
+
+#include "traces/trace.h"
+
+/* What the algorithms read of a trace: who touches which segments. */
+struct kvc_ceiling_view {
+    uint64_t n_requests;
+    uint32_t n_segments, block_tokens;
+    const uint32_t *prompt_seg, *input_tokens;
+    const uint32_t *seg_parent, *seg_len, *seg_depth;
+    uint32_t *owned[4]; /* arrays of a view that is not the trace's own */
+};
+
+/* The trace as it is. KVC_ERR_LIMIT beyond 2^32 - 2 requests or distinct blocks. */
+enum kvc_status kvc_ceiling_view(struct kvc_ceiling_view *out, const struct kvc_trace *trace,
+                                 struct kvc_error *err);
+/* The trace without partial tails: requests touch, and caches store, full blocks only, as engines
+ * and tiers do. Segments that end in somebody's partial block are cut before it. */
+enum kvc_status kvc_ceiling_view_full(struct kvc_ceiling_view *out, const struct kvc_trace *trace,
+                                      struct kvc_error *err);
+void kvc_ceiling_view_clear(struct kvc_ceiling_view *view);
+
+/* Leading runs may be asked for by request: runs[n_requests], or NULL; of the first capacity. */
+enum kvc_status kvc_ceiling_content_of(const struct kvc_ceiling_view *view, struct kvc_hits *out,
+                                       uint32_t *runs, struct kvc_error *err);
+enum kvc_status kvc_ceiling_lru_of(const struct kvc_ceiling_view *view,
+                                   const uint64_t *capacity_blocks, size_t n, struct kvc_hits *out,
+                                   uint32_t *runs, struct kvc_error *err);
+enum kvc_status kvc_ceiling_opt_of(const struct kvc_ceiling_view *view,
+                                   const uint64_t *capacity_blocks, size_t n, struct kvc_hits *out,
+                                   uint32_t *runs, struct kvc_error *err);
+enum kvc_status kvc_ceiling_curve_of(const struct kvc_ceiling_view *view, struct kvc_curve *out,
+                                     struct kvc_error *err);
+
+/* Capacities in full blocks, partial tails neither stored nor counted: the bound that stands
+ * beside a replay. policy as in kvc_ceiling_policy. */
+enum kvc_status kvc_ceiling_full_blocks(const struct kvc_trace *trace, const char *policy,
+                                        const uint64_t *capacity_blocks, size_t n,
+                                        struct kvc_hits *out, struct kvc_error *err);
+
+/* Names that kvc_ceiling_policy takes, NULL-terminated. */
+const char *const *kvc_ceiling_policy_names(void);
+
+/* ---- counting, shared by the algorithms ---- */
+
+/* Denominators; everything else 0. */
+void kvc_hits_begin(const struct kvc_ceiling_view *view, struct kvc_hits *out);
+
+static inline void kvc_hits_count(const struct kvc_ceiling_view *view, uint64_t request,
+                                  uint64_t run, struct kvc_hits *hits)
+{
+    uint64_t tokens = view->input_tokens[request], size = view->block_tokens;
+    if (run == 0)
+        return;
+    uint64_t full = tokens / size < run ? tokens / size : run;
+    hits->raw_hit_blocks += run;
+    hits->raw_hit_tokens += run * size < tokens ? run * size : tokens;
+    hits->raw_hit_requests++;
+    hits->hit_blocks += full;
+    hits->hit_tokens += full * size;
+    hits->hit_requests += full > 0;
+}
+
+#endif
