@@ -41,10 +41,8 @@ enum kvc_status kvc_ceiling_lru_of(const struct kvc_ceiling_view *v,
         uint32_t moved = 0;
         memset(run, 0, n * sizeof(*run));
         for (uint32_t s = v->prompt_seg[r]; s != KVC_SEG_NONE; s = v->seg_parent[s]) {
-            bool seen;
             uint32_t above = 0, len = v->seg_len[s];
-            if (!kvc_stack_touch(&stack, s, &seen, &above))
-                goto nomem;
+            bool seen = kvc_stack_touch(&stack, s, &above);
             uint64_t depth = above - moved;
             moved += len;
             for (size_t c = 0; seen && c < n; c++)
@@ -196,10 +194,8 @@ static bool gather(const struct kvc_ceiling_view *v, struct kvc_stack *stack, st
         uint32_t moved = 0;
         uint64_t low = 0, high = 0; /* a stretch not handed on yet: neighbours join */
         for (uint32_t s = v->prompt_seg[r]; s != KVC_SEG_NONE; s = v->seg_parent[s]) {
-            bool seen;
             uint32_t above = 0, len = v->seg_len[s];
-            if (!kvc_stack_touch(stack, s, &seen, &above))
-                return false;
+            bool seen = kvc_stack_touch(stack, s, &above);
             uint64_t depth = above - moved;
             moved += len;
             if (!seen)

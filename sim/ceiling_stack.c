@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-#define FIRST_SLOTS 1024u
-
 /* Entries of a level, whole groups of 16. */
 static size_t level_size(uint32_t n_slots, uint32_t level)
 {
@@ -14,55 +12,7 @@ static size_t level_size(uint32_t n_slots, uint32_t level)
     return (units + 15) & ~(size_t)15;
 }
 
-/* Fresh arrays for n_slots, everything else as it was; false leaves the stack whole. */
-static bool resize(struct kvc_stack *s, uint32_t n_slots)
-{
-    uint32_t levels = 1;
-    while (level_size(n_slots, levels - 1) > 16)
-        levels++;
-    uint32_t *seg_at = kvc_malloc(n_slots, sizeof(*seg_at)), *above[KVC_STACK_LEVELS] = {NULL};
-    bool ok = seg_at != NULL;
-    for (uint32_t l = 0; l < levels; l++) {
-        above[l] = kvc_malloc(level_size(n_slots, l), sizeof(**above));
-        ok &= above[l] != NULL;
-    }
-    if (!ok) {
-        kvc_free(seg_at);
-        for (uint32_t l = 0; l < levels; l++)
-            kvc_free(above[l]);
-        return false;
-    }
-    uint32_t grown = n_slots - s->n_slots; /* the old slots go to the upper end: oldest last */
-    for (uint32_t i = 0; i < grown; i++)
-        seg_at[i] = KVC_SLOT_NONE;
-    if (s->n_slots)
-        memcpy(seg_at + grown, s->seg_at, s->n_slots * sizeof(*seg_at));
-    kvc_free(s->seg_at);
-    s->seg_at = seg_at;
-    for (uint32_t l = 0; l < levels; l++) {
-        kvc_free(s->above[l]);
-        s->above[l] = above[l];
-    }
-    s->levels = levels;
-    s->n_slots = n_slots;
-    return true;
-}
-
-static void pack(struct kvc_stack *s)
-{
-    uint32_t to = s->n_slots;
-    for (uint32_t from = s->n_slots; from-- > 0;) {
-        uint32_t seg = s->seg_at[from];
-        if (seg == KVC_SLOT_NONE)
-            continue;
-        s->seg_at[--to] = seg;
-        s->slot_of[seg] = to;
-    }
-    for (uint32_t i = 0; i < to; i++)
-        s->seg_at[i] = KVC_SLOT_NONE;
-    s->next = to;
-}
-
+/* Works out the tree anew from the slots in use, which have no gaps. */
 static void recount(struct kvc_stack *s)
 {
     for (uint32_t l = 0; l < s->levels; l++)
@@ -85,27 +35,38 @@ static void recount(struct kvc_stack *s)
         }
 }
 
-bool kvc_stack_make_room(struct kvc_stack *s)
+void kvc_stack_pack(struct kvc_stack *s)
 {
-    if (s->live > s->n_slots / 2 && (s->n_slots > UINT32_MAX / 2 || !resize(s, s->n_slots * 2)))
-        return false;
-    pack(s);
+    uint32_t to = s->n_slots;
+    for (uint32_t from = s->n_slots; from-- > s->next;) {
+        uint32_t seg = s->seg_at[from];
+        if (seg == KVC_SLOT_NONE)
+            continue;
+        s->seg_at[--to] = seg;
+        s->slot_of[seg] = to;
+    }
+    s->next = to;
     recount(s);
-    return true;
 }
 
 bool kvc_stack_init(struct kvc_stack *s, uint32_t n_segments, const uint32_t *seg_len)
 {
     memset(s, 0, sizeof(*s));
     s->seg_len = seg_len;
+    s->n_slots = n_segments < UINT32_MAX / 2 - 16 ? 2 * n_segments + 16 : UINT32_MAX;
+    s->next = s->n_slots;
     s->slot_of = kvc_malloc(n_segments, sizeof(*s->slot_of));
-    if (!s->slot_of || !resize(s, FIRST_SLOTS)) {
+    s->seg_at = kvc_malloc(s->n_slots, sizeof(*s->seg_at));
+    bool ok = s->slot_of && s->seg_at;
+    do {
+        s->above[s->levels] = kvc_calloc(level_size(s->n_slots, s->levels), sizeof(**s->above));
+        ok &= s->above[s->levels] != NULL;
+    } while (level_size(s->n_slots, s->levels++) > 16);
+    if (!ok) {
         kvc_stack_clear(s);
         return false;
     }
     memset(s->slot_of, 0xff, n_segments * sizeof(*s->slot_of));
-    pack(s);
-    recount(s);
     return true;
 }
 
