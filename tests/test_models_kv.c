@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Bytes of KV and weights against published figures, and the profiles' form. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "models/models.h"
+
+static struct kvc_llm plain(uint32_t layers, uint32_t kv_heads, uint32_t head_dim)
+{
+    return (struct kvc_llm){.layers = layers, .heads = kv_heads, .kv_heads = kv_heads, .head_dim = head_dim};
+}
+
+/* Public reports, case log c22: head_dim as given, MLA stored once and without the factor 2. */
+static void bytes_per_token_of_public_reports(void **state)
+{
+    (void)state;
+    struct kvc_llm explicit_dim = plain(36, 8, 128), big = plain(80, 8, 128), mha = plain(32, 32, 128);
+    struct kvc_llm mla = {.layers = 61, .heads = 128, .kv_heads = 1, .head_dim = 192,
+                          .kv_lora_rank = 512, .qk_rope_dim = 64};
+    assert_int_equal(kvc_llm_kv_bytes_per_token(&explicit_dim, KVC_BF16, 1), 147456);
+    assert_int_equal(kvc_llm_kv_bytes_per_token(&mla, KVC_BF16, 1), 70272);
+    assert_int_equal(kvc_llm_kv_bytes_per_token(&big, KVC_BF16, 1), 327680);
+    assert_int_equal(kvc_llm_kv_bytes_per_token(&mha, KVC_BF16, 1), 524288);
+}
+
+/* c23: alternating windows of 128 tokens, 8192 tokens of one sequence. */
+static void windows_hold_no_more_than_their_width(void **state)
+{
+    (void)state;
+    struct kvc_llm m = plain(36, 8, 64);
+    uint64_t unified = kvc_llm_kv_bytes_per_token(&m, KVC_BF16, 1) * 8192;
+    m.window_layers = 18;
+    m.window_tokens = 128;
+    m.window_kv_heads = 8;
+    m.window_head_dim = 64;
+    uint64_t capped = kvc_llm_kv_bytes_per_token(&m, KVC_BF16, 1) * 8192 +
+                      kvc_llm_window_kv_bytes(&m, KVC_BF16, 1, 8192);
+    assert_int_equal(unified, 603979776);
+    assert_int_equal(capped, 306708480);
+    assert_int_equal(kvc_llm_window_kv_bytes(&m, KVC_BF16, 1, 100), 100 * 18 * 2 * 8 * 64 * 2);
+}
+
+/* c24: a rank holds at least one head, the latent is on every rank. */
+static void ranks_share_heads_until_there_is_one(void **state)
+{
+    (void)state;
+    struct kvc_llm m = plain(80, 8, 128);
+    struct kvc_llm mla = {.layers = 61, .heads = 128, .kv_heads = 1, .head_dim = 192,
+                          .kv_lora_rank = 512, .qk_rope_dim = 64};
+    static const uint32_t tp[] = {1, 4, 8, 16};
+    static const uint64_t per_gpu[] = {327680, 81920, 40960, 40960};
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(kvc_llm_kv_bytes_per_token(&m, KVC_BF16, tp[i]), per_gpu[i] * tp[i]);
+    assert_int_equal(kvc_llm_kv_bytes_per_token(&mla, KVC_BF16, 8), 8 * 70272);
+}
+
+/* The profile's stated figure was taken from another place than the geometry. */
+static void geometry_agrees_with_stated_bytes(void **state)
+{
+    (void)state;
+    size_t n = 0;
+    for (const char *const *name = kvc_llm_names(); *name; name++, n++) {
+        const struct kvc_llm *m = kvc_llm_find(*name);
+        assert_non_null(m);
+        if (kvc_llm_kv_bytes_per_token(m, KVC_BF16, 1) != m->kv_bytes_per_token_bf16)
+            fail_msg("%s: %llu bytes from geometry, %llu stated", *name,
+                     (unsigned long long)kvc_llm_kv_bytes_per_token(m, KVC_BF16, 1),
+                     (unsigned long long)m->kv_bytes_per_token_bf16);
+        assert_int_equal(2 * kvc_llm_kv_bytes_per_token(m, KVC_FP8, 1), m->kv_bytes_per_token_bf16);
+    }
+    assert_true(n >= 30);
+    /* one entry of 512 per 4 or 128 tokens, an indexer key of 128 per 4 */
+    assert_int_equal(kvc_llm_find("deepseek_v4_flash")->kv_bytes_per_token_bf16,
+                     21 * (512 + 128) * 2 / 4 + 20 * 512 * 2 / 128);
+    assert_int_equal(kvc_llm_find("DeepSeek-V4-Pro")->kv_bytes_per_token_bf16,
+                     30 * (512 + 128) * 2 / 4 + 31 * 512 * 2 / 128);
+}
+
+/* Parameters from geometry must give the stated count (own sum, not the library's). */
+static void dense_parameters_add_up(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"Llama-3.1-8B", "Llama-3.1-70B", "Llama-3.1-405B", "Qwen3-32B"};
+    for (size_t i = 0; i < 4; i++) {
+        const struct kvc_llm *m = kvc_llm_find(names[i]);
+        double h = m->hidden, attention = h * m->head_dim * (2.0 * m->heads + 2.0 * m->kv_heads);
+        double total = 2.0 * m->vocab * h + m->layers * (attention + 3.0 * h * m->intermediate);
+        assert_true(fabs(total / (m->params_total_b * 1e9) - 1) < 0.002);
+        assert_true(fabs((double)kvc_llm_weight_bytes(m, KVC_BF16) / (2 * total) - 1) < 0.002);
+    }
+    /* the published checkpoint is 65.2 GB */
+    double oss = (double)kvc_llm_weight_bytes(kvc_llm_find("gpt-oss-120b"), KVC_MXFP4);
+    assert_true(fabs(oss / 65.2e9 - 1) < 0.02);
+}
+
+static void names_are_found_in_any_spelling(void **state)
+{
+    (void)state;
+    enum kvc_dtype d;
+    assert_ptr_equal(kvc_gpu_find("H200-SXM"), kvc_gpu_find("h200_sxm"));
+    assert_non_null(kvc_gpu_find("H200-SXM"));
+    assert_ptr_equal(kvc_llm_find("llama_3.1_70b"), kvc_llm_find("Llama-3.1-70B"));
+    assert_non_null(kvc_link_find("PCIE5_X16"));
+    assert_null(kvc_gpu_find("h300"));
+    assert_true(kvc_dtype_parse("FP8-E5M2", &d) && d == KVC_FP8);
+    assert_false(kvc_dtype_parse("fp7", &d));
+    assert_int_equal(strlen(kvc_profiles_digest()), 16);
+}
+
+static void check_figure(const char *what, const struct kvc_figure *f)
+{
+    static const char *const kinds[] = {"datasheet", "measured", "fitted", "assumed", "published"};
+    bool known = false;
+    for (size_t i = 0; i < 5; i++)
+        known = known || strcmp(f->kind, kinds[i]) == 0;
+    if (!known || strlen(f->source) < 4 || !(f->value >= 0))
+        fail_msg("%s: value %g kind %s source '%s'", what, f->value, f->kind, f->source);
+}
+
+static void every_figure_has_a_kind_and_a_source(void **state)
+{
+    (void)state;
+    for (const char *const *n = kvc_gpu_names(); *n; n++) {
+        const struct kvc_gpu *g = kvc_gpu_find(*n);
+        check_figure(*n, &g->memory_bytes);
+        check_figure(*n, &g->hbm_bytes_per_s);
+        check_figure(*n, &g->bf16_flops);
+        check_figure(*n, &g->fp8_flops);
+        check_figure(*n, &g->tdp_w);
+        check_figure(*n, &g->usd_per_hour);
+        check_figure(*n, &g->h2d_bytes_per_s);
+        check_figure(*n, &g->d2h_bytes_per_s);
+        check_figure(*n, &g->nic_bytes_per_s);
+        check_figure(*n, &g->gpu_link_bytes_per_s);
+        assert_non_null(kvc_link_find(g->host_link));
+    }
+    for (const char *const *n = kvc_link_names(); *n; n++) {
+        const struct kvc_link_profile *l = kvc_link_find(*n);
+        check_figure(*n, &l->read_bytes_per_s);
+        check_figure(*n, &l->write_bytes_per_s);
+        check_figure(*n, &l->latency_ns);
+        check_figure(*n, &l->per_op_ns);
+    }
+    check_figure("dram", &kvc_prices_default()->dram_gb_month_usd);
+    check_figure("power", &kvc_prices_default()->power_usd_per_kwh);
+}
+
+/* What the interface promises by name. */
+static void promised_profiles_exist(void **state)
+{
+    (void)state;
+    static const char *const gpus[] = {"h100-sxm", "h200-sxm", "b200-sxm", "gh200-96", "gh200-144", "mi300x"};
+    static const char *const links[] = {"pcie4-x16", "pcie5-x16", "nvlink-c2c", "nvme-gen4-x4",
+                                        "nvme-gen5-x4", "gds", "rdma-100", "rdma-200", "rdma-400",
+                                        "tcp-25", "tcp-100", "object-store"};
+    for (size_t i = 0; i < sizeof gpus / sizeof gpus[0]; i++)
+        assert_non_null(kvc_gpu_find(gpus[i]));
+    for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
+        assert_non_null(kvc_link_find(links[i]));
+    assert_true(kvc_gpu_find("h200-sxm")->kernels_measured);
+    assert_false(kvc_gpu_find("gh200-96")->kernels_measured);
+    assert_false(kvc_gpu_find("mi300x")->kernels_measured);
+}
+
+static void shown_profiles_name_their_sources(void **state)
+{
+    (void)state;
+    struct kvc_error err = {0};
+    static const char *const kinds[] = {"hardware", "model", "price", "link", "preset"};
+    char *text;
+    for (size_t i = 0; i < 5; i++) {
+        for (int json = 0; json < 2; json++) {
+            assert_int_equal(kvc_profile_show(&text, kinds[i], NULL, json, &err), KVC_OK);
+            assert_true(strlen(text) > 100);
+            kvc_free(text);
+        }
+    }
+    assert_int_equal(kvc_profile_show(&text, "hardware", "h100-sxm", false, &err), KVC_OK);
+    assert_non_null(strstr(text, "datasheet"));
+    kvc_free(text);
+    assert_int_equal(kvc_profile_show(&text, "model", "lama-3.1-70b", false, &err), KVC_ERR_USAGE);
+    assert_non_null(strstr(err.text, "Llama-3.1-70B"));
+    assert_int_equal(kvc_profile_show(&text, "bogus", NULL, false, &err), KVC_ERR_USAGE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_per_token_of_public_reports),
+        cmocka_unit_test(windows_hold_no_more_than_their_width),
+        cmocka_unit_test(ranks_share_heads_until_there_is_one),
+        cmocka_unit_test(geometry_agrees_with_stated_bytes),
+        cmocka_unit_test(dense_parameters_add_up),
+        cmocka_unit_test(names_are_found_in_any_spelling),
+        cmocka_unit_test(every_figure_has_a_kind_and_a_source),
+        cmocka_unit_test(promised_profiles_exist),
+        cmocka_unit_test(shown_profiles_name_their_sources),
+    };
+    return cmocka_run_group_tests_name("models_kv", tests, NULL, NULL);
+}
