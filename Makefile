@@ -68,13 +68,6 @@ $(B)/models/profiles.gen.c: models/embed.sh $(wildcard models/profiles/*.json)
 $(B)/models/profiles.gen.o: $(B)/models/profiles.gen.c models/blobs.h
 	$(CC) $(KVC_CFLAGS) $(CFLAGS) -c -o $@ $<
 
-# Profiles travel inside the program.
-LIB_OBJ += $(B)/models/profiles.gen.o
-$(B)/models/profiles.gen.c: models/embed.sh $(wildcard models/profiles/*.json)
-	@mkdir -p $(@D) && sh models/embed.sh $(filter %.json,$^) > $@.tmp && mv $@.tmp $@
-$(B)/models/profiles.gen.o: $(B)/models/profiles.gen.c models/blobs.h
-	$(CC) $(KVC_CFLAGS) $(CFLAGS) -c -o $@ $<
-
 $(B)/libkvcast.a: $(LIB_OBJ)
 	@rm -f $@
 	ar rcs $@ $^
