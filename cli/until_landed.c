@@ -18,14 +18,6 @@ WEAK const char *const *kvc_router_names(void)
 }
 
 #define MISSING(...) { return (enum kvc_status)(__VA_ARGS__, KVC_ERR_UNSUPPORTED); }
-WEAK enum kvc_status kvc_trace_open(struct kvc_trace **out, const char *path,
-                                    const struct kvc_import_options *options,
-                                    struct kvc_import_report *report, struct kvc_error *err)
-MISSING((void)out, (void)path, (void)options, (void)report, (void)err)
-WEAK void kvc_trace_destroy(struct kvc_trace *trace)
-{
-    (void)trace;
-}
 WEAK enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *trace,
                                     const struct kvc_scenario *scenario,
                                     const struct kvc_replay_options *options, struct kvc_error *err)
