@@ -282,6 +282,15 @@ static size_t distance(const char *a, size_t n, const char *b, size_t m)
     return rows[n % 3][m];
 }
 
+static bool begins_with(const char *name, const char *text)
+{
+    while (*text && fold(*text) == fold(*name)) {
+        text++;
+        name++;
+    }
+    return !*text;
+}
+
 const char *kvc_name_nearest(const char *text, const char *const *names)
 {
     size_t n = strlen(text), best = SIZE_MAX;
@@ -292,6 +301,8 @@ const char *kvc_name_nearest(const char *text, const char *const *names)
         size_t m = strlen(*names);
         if (m > NEAR_MAX)
             continue;
+        if (n >= 3 && begins_with(*names, text)) /* "h200" means h200_sxm rather than gb200 */
+            return *names;
         size_t far = distance(text, n, *names, m);
         size_t longer = n > m ? n : m;
         if (far <= (longer < 6 ? 2 : longer / 3) && far < longer && far < best) {

@@ -96,7 +96,7 @@ static bool match(const struct kvc_cli *cli, const char *name, struct matched *o
     const struct kvc_scenario_key *key =
         cli->command->scenario_keys ? kvc_scenario_key_find(name) : NULL;
     /* whole tiers and other groups may be set at once ("--tiers.dram null") */
-    if (!key && cli->command->scenario_keys && strchr(name, '.')) {
+    if (!key && cli->command->scenario_keys && kvc_scenario_key_group(name)) {
         *out = (struct matched){name, true, true};
         return true;
     }

@@ -106,5 +106,7 @@ struct kvc_scenario_key {
 const struct kvc_scenario_key *kvc_scenario_keys(size_t *n);
 /* By dotted name or short flag; NULL when there is none. */
 const struct kvc_scenario_key *kvc_scenario_key_find(const char *name);
+/* Whether the name is a group of keys ("tiers.dram") or promised but not yet supported. */
+bool kvc_scenario_key_group(const char *name);
 
 #endif

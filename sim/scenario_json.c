@@ -52,6 +52,24 @@ enum kvc_status kvc_scenario_unknown(const char *name, struct kvc_error *err)
                        "unknown key ('kvcast replay --help' lists them)");
 }
 
+static bool has_keys(const char *prefix)
+{
+    size_t n;
+    const struct kvc_scenario_key *keys = kvc_scenario_keys(&n);
+    for (size_t i = 0; i < n; i++) {
+        if (strncmp(keys[i].name, prefix, strlen(prefix)) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool kvc_scenario_key_group(const char *name)
+{
+    char prefix[96];
+    snprintf(prefix, sizeof(prefix), "%.90s.", name);
+    return later_group(name) || has_keys(prefix);
+}
+
 /* ---- reading ---- */
 
 static bool value_text(const struct kvc_jval *v, char *buf, size_t size, const char **out)
@@ -122,17 +140,6 @@ static enum kvc_status apply_member(struct kvc_scenario *s, const struct kvc_jva
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, name,
                            kind == KVC_JARRAY ? "takes one value, not a list" : "is out of range");
     return kvc_scenario_set_key(s, key, text, err);
-}
-
-static bool has_keys(const char *prefix)
-{
-    size_t n;
-    const struct kvc_scenario_key *keys = kvc_scenario_keys(&n);
-    for (size_t i = 0; i < n; i++) {
-        if (strncmp(keys[i].name, prefix, strlen(prefix)) == 0)
-            return true;
-    }
-    return false;
 }
 
 enum kvc_status kvc_scenario_apply_json(struct kvc_scenario *s, const struct kvc_jval *object,
@@ -251,9 +258,7 @@ bool kvc_scenario_sniff(const char *path)
             scenario = kvc_jval_count(root) == 0;
             for (const struct kvc_jval *v = kvc_jval_first(root); v; v = kvc_jval_next(v)) {
                 const char *key = kvc_jval_key(v);
-                char group[96];
-                snprintf(group, sizeof(group), "%.90s.", key);
-                scenario = scenario || kvc_scenario_key_find(key) || has_keys(group);
+                scenario = scenario || kvc_scenario_key_find(key) || kvc_scenario_key_group(key);
             }
         }
     }

@@ -221,7 +221,7 @@ static void the_host_link_follows_the_gpu(void **state)
     struct kvc_scenario *s = NULL;
     (void)state;
     assert_int_equal(kvc_scenario_create(&s, NULL, NULL), KVC_OK);
-    set(s, "gpu", "gh200");
+    set(s, "gpu", "gh200-96");
     set(s, "dram", "480GB");
     assert_string_equal(s->tiers[0].link, "nvlink-c2c");
     set(s, "gpu", "h100-sxm");

@@ -195,6 +195,7 @@ static void the_nearest_name_is_found_or_none(void **state)
     assert_string_equal(kvc_name_nearest("celing", names), "ceiling");
     assert_string_equal(kvc_name_nearest("tiers.dram.capcity", names), "tiers.dram.capacity");
     assert_string_equal(kvc_name_nearest("tiers.nvme_capacity", names), "tiers.nvme.capacity");
+    assert_string_equal(kvc_name_nearest("insp", names), "inspect");
     assert_null(kvc_name_nearest("zzz", names));
     assert_null(kvc_name_nearest("", names));
     char longer[300];

@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Includes point the right way, and the check notices when one doesn't.
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+n=0 failed=0
+report() {
+    n=$((n + 1))
+    if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; failed=1; fi
+}
+
+sh tools/layers.sh >"$dir/out" 2>&1
+rc=$?
+[ $rc = 0 ] || sed 's/^/# /' "$dir/out"
+report $rc "every include points the right way"
+
+plant() { # name, file, line, pattern
+    rm -rf "$dir/tree"
+    mkdir "$dir/tree"
+    for folder in base traces policies models sim reports studies cli; do
+        [ ! -d $folder ] || cp -r $folder "$dir/tree/"
+    done
+    echo "$3" >>"$dir/tree/$2"
+    sh tools/layers.sh "$dir/tree" >"$dir/out" 2>&1
+    [ $? = 1 ] && grep -q "$4" "$dir/out"
+    report $? "$1"
+}
+plant "base must not know sim" base/json.c '#include "sim/scenario.h"' "base/json.c.*must not include sim"
+plant "models must not know traces" models/models.h '#  include "traces/trace.h"' "models/models.h"
+plant "sim must not know reports" sim/scenario.h '#include "reports/detail.h"' "sim/scenario.h"
+plant "reports must not know the command line" reports/json.c '#include "cli/cli.h"' "reports/json.c"
+plant "cJSON stays in base/json.c" sim/presets.c '#include <cjson/cJSON.h>' "sim/presets.c"
+plant "SQLite stays in reports" sim/presets.c '#include <sqlite3.h>' "sim/presets.c"
+echo "1..$n"
+exit $failed

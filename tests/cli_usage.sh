@@ -1,0 +1,87 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Usage, exit codes and messages of the command line; nothing here needs a trace.
+kvcast=${KVCAST:-build/kvcast}
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+n=0 failed=0
+
+report() { # status, name
+    n=$((n + 1))
+    if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; failed=1; fi
+}
+
+# Exit code, and a pattern that stderr must hold ("" = must be empty).
+expect() { # name, code, pattern, arguments..
+    name=$1 code=$2 pattern=$3
+    shift 3
+    "$kvcast" "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    rc=$?
+    if [ $rc = "$code" ] && { [ -n "$pattern" ] && grep -q -e "$pattern" "$dir/err" ||
+        { [ -z "$pattern" ] && [ ! -s "$dir/err" ]; }; }; then
+        report 0 "$name"
+    else
+        echo "# exit $rc; stderr:" && sed 's/^/# /' "$dir/err"
+        report 1 "$name"
+    fi
+}
+
+expect "no command shows usage and fails" 2 "usage: kvcast"
+expect "help succeeds" 0 "" --help
+grep -q 'replay' "$dir/out"; report $? "help lists the commands"
+expect "help of a command succeeds" 0 "" replay --help
+grep -q -e '--tiers.dram.capacity SIZE' "$dir/out"; report $? "help of replay lists the scenario keys"
+awk 'length > 110 { exit 1 }' "$dir/out"; report $? "help lines are not endless"
+expect "'help COMMAND' is the same" 0 "" help replay
+expect "version succeeds" 0 "" --version
+grep -Eq '^kvcast [0-9]+\.[0-9]+\.[0-9]+$' "$dir/out"; report $? "version is one line"
+expect "an unknown command names the nearest" 2 "did you mean 'replay'" reply
+expect "an unknown command without a neighbour" 2 "unknown command 'xyzzy'" xyzzy
+expect "a promised command says that it is not there yet" 2 "not in this release" sweep
+expect "an unknown option names the nearest" 2 "did you mean --replicas" replay x --relicas 2
+expect "an option without its value" 2 "needs a value" replay x --gpu
+expect "an option whose value is the next option" 2 "needs a value" replay x --gpu --json
+expect "a flag with a value" 2 "takes no value" replay x --json=1
+expect "a bad number" 2 "whole number" replay x --seed abc
+expect "a number out of range" 2 "from 1 to" replay x --threads 0
+expect "a bad choice" 2 "auto, always or never" replay x --progress sometimes
+expect "a bare number for a size" 2 "no unit" replay x --dram 512
+expect "a bad unit" 2 "80GiB" replay x --dram=512XB
+expect "a misspelt GPU" 2 "h200_sxm" replay x --gpu h200-smx
+expect "a key that can't be honoured yet" 3 "not yet supported" replay x --tenants '{"a": {"quota": 1}}'
+expect "no trace" 2 "no trace" replay --preset kga-rag
+expect "no model" 2 "no model" replay x
+expect "no GPU" 2 "no GPU" replay x --model llama-3.1-8b
+expect "a trace that is not there" 3 "nosuchfile" replay "$dir/nosuchfile" --preset kga-rag
+expect "a folder as trace" 3 "$dir" replay "$dir" --preset kga-rag
+expect "two traces" 2 "two traces" replay a b --preset kga-rag
+expect "a word behind -- is no option" 3 "--gpu" replay --preset kga-rag -- --gpu
+
+printf '{\n  "model": "llama-3.1-8b",\n  "clster": {}\n}\n' >"$dir/s.json"
+printf '{\n  "model": "llama-3.1-8b",\n  "cluster": { "gqu": "x" }\n}\n' >"$dir/t.json"
+expect "a scenario's wrong key is named with file and line" 3 "t.json:3:cluster.gqu: .*cluster.gpu" replay "$dir/t.json"
+printf '{\n  "model": "llama-3.1-8b",\n  "model": "x"\n}\n' >"$dir/u.json"
+expect "a scenario's repeated key" 3 "u.json:3:model: .*twice" replay "$dir/u.json"
+
+if [ -w /dev/full ]; then
+    "$kvcast" --man >/dev/full 2>"$dir/err"
+    [ $? = 1 ] && grep -q 'disk full' "$dir/err"
+    report $? "output that can't be written fails"
+fi
+
+"$kvcast" --man >"$dir/kvcast.1"
+if [ -e docs/kvcast.1 ]; then
+    diff docs/kvcast.1 "$dir/kvcast.1" >"$dir/diff"
+    rc=$?
+    sed 's/^/# /' "$dir/diff" | head -20
+    report $rc "the committed manual page is current (make man)"
+fi
+if command -v groff >/dev/null 2>&1; then
+    [ -z "$(groff -man -Tutf8 -ww "$dir/kvcast.1" 2>&1 >/dev/null)" ]
+    report $? "the manual page is clean roff"
+else
+    n=$((n + 1))
+    echo "ok $n # SKIP no groff to check the manual page with"
+fi
+echo "1..$n"
+exit $failed
