@@ -100,13 +100,17 @@ static void add_rung(struct kvc_findings *f, const char *name, const char *gap_m
 
 static void make_ladder(struct kvc_findings *f, const struct kvc_result *r)
 {
+    bool lru = !isnan(r->lru_token_hit_rate);
     if (f->bounds) {
         add_rung(f, "Content: every prefix kept for ever", "more capacity",
                  r->content_token_hit_rate);
-        add_rung(f, "Optimum: perfect foresight at this capacity", "a better eviction order",
+        add_rung(f, "Optimum: perfect foresight at this capacity",
+                 lru ? "a better eviction order"
+                     : "eviction order, separate replicas, timing and pages",
                  r->capacity_token_hit_rate);
-        add_rung(f, "LRU: one shared pool of this capacity",
-                 "separate replicas, timing, pages and transfers", r->lru_token_hit_rate);
+        if (lru)
+            add_rung(f, "LRU: one shared pool of this capacity",
+                     "separate replicas, timing, pages and transfers", r->lru_token_hit_rate);
     }
     add_rung(f, "Reached in this run", "", f->hit_rate);
     for (uint32_t i = 0; i < f->n_rungs; i++) {
@@ -176,9 +180,9 @@ static unsigned class_of(const struct kvc_request_result *q)
 {
     for (unsigned i = 1; i < KVC_MAX_TIERS; i++) {
         if (q->hit_tokens[i])
-            return 2;
+            return 3;
     }
-    return q->hit_tokens[0] ? 1 : 0;
+    return q->hit_tokens[0] ? 2 : 1;
 }
 
 static void fill_quantiles(struct kvc_ttft_class *c, uint64_t *ns, uint64_t n)
@@ -195,7 +199,7 @@ static void fill_quantiles(struct kvc_ttft_class *c, uint64_t *ns, uint64_t n)
 static enum kvc_status sort_ttft(struct kvc_findings *f, const struct kvc_result *r,
                                  struct kvc_error *err)
 {
-    static const char *const names[KVC_TTFT_CLASSES] = {"no hit", "HBM hit", "lower-tier hit"};
+    static const char *const names[KVC_TTFT_CLASSES] = {"all requests", "no hit", "HBM hit", "lower-tier hit"};
     uint64_t n[KVC_TTFT_CLASSES] = {0};
     uint64_t *ns = kvc_malloc(r->n_requests, sizeof(*ns));
     if (!ns)
@@ -203,7 +207,7 @@ static enum kvc_status sort_ttft(struct kvc_findings *f, const struct kvc_result
     for (unsigned c = 0; c < KVC_TTFT_CLASSES; c++) {
         for (uint64_t i = 0; i < r->n_requests; i++) {
             const struct kvc_request_result *q = &r->requests[i];
-            if (q->measured && q->ttft_ns != KVC_TIME_NONE && class_of(q) == c)
+            if (q->measured && q->ttft_ns != KVC_TIME_NONE && (!c || class_of(q) == c))
                 ns[n[c]++] = q->ttft_ns;
         }
         f->ttft[c].name = names[c];

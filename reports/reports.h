@@ -19,7 +19,7 @@ struct kvc_rung {
 };
 
 #define KVC_RUNGS 4
-#define KVC_TTFT_CLASSES 3
+#define KVC_TTFT_CLASSES 4
 #define KVC_TTFT_QUANTILES 102 /* 0, 1, .. 99, 99.9, 100 percent */
 
 struct kvc_ttft_class {
@@ -45,8 +45,9 @@ struct kvc_findings {
     struct kvc_worth worth[KVC_MAX_TIERS];
     uint32_t top_cause; /* of avoidable misses; KVC_MISS_CAUSES = none */
     double content_95_bytes; /* where the LRU curve reaches 95 % of its own end */
-    struct kvc_ttft_class ttft[KVC_TTFT_CLASSES]; /* no hit, HBM only, lower tier */
+    struct kvc_ttft_class ttft[KVC_TTFT_CLASSES]; /* all, no hit, HBM only, lower tier */
     bool has_ttft;
+    char headline[96];
     char verdict[3][640]; /* what it does, whether it pays, what bounds it */
 };
 
@@ -71,10 +72,11 @@ void kvc_text_summary(struct kvc_text *t, const struct kvc_result *result,
                       const struct kvc_findings *findings);
 void kvc_markdown(struct kvc_text *t, const struct kvc_result *result,
                   const struct kvc_findings *findings);
-void kvc_html(struct kvc_text *t, const struct kvc_result *result,
-              const struct kvc_findings *findings);
-/* One row a figure: name, value, unit. */
-void kvc_figures_csv(struct kvc_text *t, const struct kvc_result *result);
+/* Runs gnuplot for the pictures; without it there are tables. */
+enum kvc_status kvc_html(struct kvc_text *t, const struct kvc_result *result,
+                         const struct kvc_findings *findings, struct kvc_error *err);
+/* One row a figure: dotted name, value. figures: a run's JSON. */
+void kvc_figures_csv(struct kvc_text *t, const struct kvc_jval *figures);
 
 /* ---- stored runs ---- */
 
@@ -85,6 +87,8 @@ enum kvc_status kvc_stored_open(struct kvc_stored **out, const char *path, int64
                                 struct kvc_error *err);
 const struct kvc_result *kvc_stored_result(const struct kvc_stored *stored);
 const struct kvc_findings *kvc_stored_findings(const struct kvc_stored *stored);
+const struct kvc_jval *kvc_stored_figures(const struct kvc_stored *stored);
+const char *kvc_stored_json(const struct kvc_stored *stored); /* the figures as stored */
 void kvc_stored_close(struct kvc_stored *stored); /* NULL is fine */
 
 #endif

@@ -68,16 +68,23 @@ static void put_tier_worth(struct kvc_text *t, const struct kvc_findings *f,
     }
 }
 
-static void say_no_lower_tier(struct kvc_text *t, const struct kvc_findings *f)
+static void say_no_lower_tier(struct kvc_text *t, const struct kvc_findings *f,
+                              const struct kvc_result *r)
 {
     kvc_text_add(t, "There is no tier below HBM in this run.");
     if (isnan(f->content_95_bytes))
         return;
+    if (r->n_tiers && f->content_95_bytes <= (double)r->tiers[0].capacity_bytes) {
+        kvc_text_addf(t, " HBM is large enough for this traffic: LRU gets within 95 %% of what it "
+                         "reaches at any size with %s, so further tiers would hardly pay.",
+                      kvc_fmt_bytes(f->content_95_bytes).s);
+        return;
+    }
     kvc_text_addf(t, " One shared pool of %s would reach 95 %% of what LRU can reach at any size",
                   kvc_fmt_bytes(f->content_95_bytes).s);
     double gap = f->bounds ? f->rungs[0].rate - f->hit_rate : (double)NAN;
     if (gap * 100 * f->point_usd_per_hour > 0)
-        kvc_text_addf(t, "; all capacity in the world would save prefill work worth %s an hour",
+        kvc_text_addf(t, "; the most that any capacity can save is prefill work worth %s an hour",
                       kvc_fmt_usd(gap * 100 * f->point_usd_per_hour).s);
     kvc_text_add(t, ".");
 }
@@ -88,7 +95,7 @@ static void say_whether_it_pays(struct kvc_text *t, const struct kvc_findings *f
     if (!r->arrived)
         return;
     if (r->n_tiers < 2) {
-        say_no_lower_tier(t, f);
+        say_no_lower_tier(t, f, r);
         return;
     }
     double saving = r->cost.saving_vs_hbm_only_usd_per_month;
@@ -137,14 +144,14 @@ static const char *remedy(uint32_t cause)
 
 static void put_bounds(struct kvc_text *t, const struct kvc_findings *f)
 {
-    const struct kvc_rung *rung = f->rungs;
     kvc_text_addf(t, "No cache of any size can serve more than %s",
-                  kvc_fmt_percent(rung[0].rate).s);
+                  kvc_fmt_percent(f->rungs[0].rate).s);
     kvc_text_addf(t, ", %s above what this run reaches: ",
-                  kvc_fmt_points(rung[0].rate - f->hit_rate).s);
-    kvc_text_addf(t, "%s for more capacity, ", kvc_fmt_points(rung[0].gap).s);
-    kvc_text_addf(t, "%s for a better eviction order, ", kvc_fmt_points(rung[1].gap).s);
-    kvc_text_addf(t, "%s for separate replicas, timing and pages.", kvc_fmt_points(rung[2].gap).s);
+                  kvc_fmt_points(f->rungs[0].rate - f->hit_rate).s);
+    for (uint32_t i = 0; i + 1 < f->n_rungs; i++)
+        kvc_text_addf(t, "%s%s for %s", i ? ", " : "",
+                      kvc_fmt_fixed(f->rungs[i].gap * 100, 1, true).s, f->rungs[i].gap_means);
+    kvc_text_add(t, ".");
 }
 
 static void say_what_bounds_it(struct kvc_text *t, const struct kvc_findings *f,
@@ -160,12 +167,35 @@ static void say_what_bounds_it(struct kvc_text *t, const struct kvc_findings *f,
                       ? kvc_ratio(r->missed_tokens[f->top_cause], r->input_tokens)
                       : 0;
     if (lost >= 0.0005 && remedy(f->top_cause))
-        kvc_text_addf(t, " The largest loss that can be helped (%s, %s) calls for %s.",
-                      kvc_miss_cause_name((enum kvc_miss_cause)f->top_cause),
-                      kvc_fmt_percent(lost).s, remedy(f->top_cause));
+        kvc_text_addf(t, " The largest loss that can be helped, %s of the tokens (%s), calls for "
+                         "%s.",
+                      kvc_fmt_percent(lost).s,
+                      kvc_miss_cause_name((enum kvc_miss_cause)f->top_cause), remedy(f->top_cause));
     if (f->point_usd_per_hour > 0)
         kvc_text_addf(t, " One point of hit rate is worth %s an hour here.",
                       kvc_fmt_usd(f->point_usd_per_hour).s);
+}
+
+/* A title for the whole: whether to buy, in a few words. */
+static const char *headline(const struct kvc_findings *f, const struct kvc_result *r)
+{
+    double saving = r->cost.saving_vs_hbm_only_usd_per_month;
+    double month = r->cost.usd_per_hour * HOURS_PER_MONTH;
+    if (!r->arrived)
+        return "No requests, no forecast";
+    if (!r->has_prefix)
+        return "What a cache would save is unknown";
+    if (r->n_tiers < 2)
+        return !isnan(f->content_95_bytes) &&
+                       f->content_95_bytes <= (double)r->tiers[0].capacity_bytes
+                   ? "HBM alone is enough for this traffic"
+                   : "HBM alone, and what more capacity could add";
+    if (isnan(saving))
+        return "Whether the tiers below HBM pay is unknown";
+    if (f->lower_hit_rate > 0 && fabs(saving) < 0.005 * month)
+        return "The tiers below HBM about break even";
+    return f->lower_hit_rate > 0 && saving > 0 ? "The tiers below HBM pay for this traffic"
+                                               : "The tiers below HBM do not pay for this traffic";
 }
 
 static void keep(char *dst, size_t size, struct kvc_text *t)
@@ -180,6 +210,7 @@ static void keep(char *dst, size_t size, struct kvc_text *t)
 void kvc_verdict(struct kvc_findings *f, const struct kvc_result *r)
 {
     struct kvc_text t = {0};
+    strncpy(f->headline, headline(f, r), sizeof(f->headline) - 1);
     say_what_it_does(&t, f, r);
     keep(f->verdict[0], sizeof(f->verdict[0]), &t);
     say_whether_it_pays(&t, f, r);

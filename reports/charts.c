@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The gnuplot scripts. Each stands alone, data included, so that a user can keep and change it. */
+#include "base/alloc.h"
+#include "reports/plot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define GIB (1024.0 * 1024 * 1024)
+#define BUCKETS 240
+#define LINE 18 /* points from one line of text to the next */
+#define BELOW 62 /* points under the x axis: its numbers and its name */
+
+static struct kvc_str num(double v)
+{
+    if (!isfinite(v))
+        return (struct kvc_str){"NaN"};
+    return kvc_fmt_fixed(v, fabs(v) < 1 ? 8 : fabs(v) < 1e5 ? 4 : 0, false);
+}
+
+/* In double quotes gnuplot knows escapes and enhanced text; names may hold anything. */
+static void put_quoted(struct kvc_text *t, const char *s)
+{
+    kvc_text_add(t, "\"");
+    for (; *s; s++) {
+        if (strchr("_^{}@&~", *s))
+            kvc_text_add(t, "\\\\");
+        else if (*s == '"' || *s == '\\' || *s == '`' || *s == '$')
+            continue;
+        if ((unsigned char)*s >= 0x20)
+            kvc_text_addn(t, s, 1);
+    }
+    kvc_text_add(t, "\"");
+}
+
+static void begin(struct kvc_text *t, int width, int height)
+{
+    const char *ink = kvc_colour_light("ink"), *muted = kvc_colour_light("muted");
+    kvc_text_addf(t, "set terminal svg size %d,%d enhanced font 'sans-serif,13'\n", width, height);
+    kvc_text_addf(t, "set border 1 lc rgb '%s'\nset tics nomirror textcolor rgb '%s'\n", muted, ink);
+    kvc_text_addf(t, "set grid ytics lt 1 lw 1 lc rgb '%s'\nset ytics scale 0\n",
+                  kvc_colour_light("grid"));
+    kvc_text_add(t, "set xtics out scale 0.6\nset encoding utf8\nset key off\n");
+}
+
+/* Margins in points, so that labels outside the axes find the room they need. */
+static void put_margins(struct kvc_text *t, int width, int height, int top, int bottom)
+{
+    kvc_text_addf(t, "set lmargin at screen %s\nset rmargin at screen %s\n",
+                  num(56.0 / width).s, num(1 - 18.0 / width).s);
+    kvc_text_addf(t, "set tmargin at screen %s\nset bmargin at screen %s\n",
+                  num(1 - (double)top / height).s, num((double)bottom / height).s);
+}
+
+static void end(struct kvc_text *t)
+{
+    kvc_text_add(t, "reset\n");
+}
+
+static void put_label(struct kvc_text *t, const char *text, const char *where, const char *align,
+                      const char *colour)
+{
+    kvc_text_add(t, "set label ");
+    put_quoted(t, text);
+    kvc_text_addf(t, " at %s %s front textcolor rgb '%s'\n", where, align,
+                  kvc_colour_light(colour));
+}
+
+static void put_axis(struct kvc_text *t, const char *axis, const char *text)
+{
+    kvc_text_addf(t, "set %slabel ", axis);
+    put_quoted(t, text);
+    kvc_text_addf(t, " textcolor rgb '%s'\n", kvc_colour_light("muted"));
+}
+
+static void put_percent_axis(struct kvc_text *t)
+{
+    kvc_text_add(t, "set yrange [0:100]\nset ytics 0,20,100 format '%g %%'\n");
+}
+
+/* ---- hit rate against capacity ---- */
+
+static void put_capacity_tics(struct kvc_text *t, double low, double high)
+{
+    int first = (int)floor(log2(low)), last = (int)ceil(log2(high));
+    int step = (last - first + 5) / 6;
+    step = step < 1 ? 1 : step;
+    kvc_text_addf(t, "set logscale x 2\nset xrange [%s:%s]\nset xtics (", num(low).s, num(high).s);
+    for (int e = first; e <= last; e += step)
+        kvc_text_addf(t, "%s\"%s\" %s", e == first ? "" : ", ", kvc_fmt_bytes(ldexp(GIB, e)).s,
+                      num(ldexp(1, e)).s);
+    kvc_text_add(t, ")\n");
+}
+
+static double curve_at(const struct kvc_result *r, double bytes)
+{
+    double rate = 0;
+    for (uint32_t i = 0; i < r->n_curve && (double)r->curve[i].capacity_bytes <= bytes; i++)
+        rate = r->curve[i].lru_token_hit_rate;
+    return rate;
+}
+
+/* Tier sizes add up from the top. A mark leads from the curve to its name, the smaller the lower,
+ * so that no mark crosses another's name. */
+static void put_tier_marks(struct kvc_text *t, const struct kvc_result *r, double low, double high,
+                           double line)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < r->n_tiers; i++) {
+        char text[128], where[128];
+        sum += (double)r->tiers[i].capacity_bytes / GIB;
+        if (sum < low || sum > high)
+            continue;
+        double at = log(sum / low) / log(high / low), y = 1 + line * (0.7 + i);
+        kvc_text_addf(t, "set arrow from %s,%s to %s,graph %s nohead dt 3 lw 1.5 lc rgb '%s'\n",
+                      num(sum).s, num(100 * curve_at(r, sum * GIB)).s, num(sum).s,
+                      num(y + 0.3 * line).s, kvc_colour_light("muted"));
+        snprintf(where, sizeof(where), "%s,graph %s", num(sum).s, num(y).s);
+        snprintf(text, sizeof(text), "%s%.20s %s", i ? "+ " : "", kvc_tier_title(r->tiers[i].name),
+                 kvc_fmt_bytes(sum * GIB).s);
+        put_label(t, text, where, at > 0.25 ? "right offset -0.7,0" : "left offset 0.7,0", "muted");
+    }
+}
+
+static void put_curve(struct kvc_text *t, const struct kvc_result *r)
+{
+    kvc_text_add(t, "$curve << END\n");
+    for (uint32_t i = 0; i < r->n_curve; i++) {
+        const struct kvc_capacity_point *p = &r->curve[i];
+        if (p->capacity_bytes && !isnan(p->lru_token_hit_rate))
+            kvc_text_addf(t, "%s %s %s\n", num((double)p->capacity_bytes / GIB).s,
+                          num(100 * p->lru_token_hit_rate).s,
+                          isnan(p->opt_token_hit_rate) ? "NaN" : num(100 * p->opt_token_hit_rate).s);
+    }
+    kvc_text_add(t, "END\n");
+}
+
+/* A curve's name stands beside it, where the two are furthest apart. */
+static void put_curve_names(struct kvc_text *t, const struct kvc_result *r)
+{
+    uint32_t at = 0;
+    double widest = -1;
+    for (uint32_t i = r->n_curve / 4; i < r->n_curve; i++) {
+        double gap = r->curve[i].opt_token_hit_rate - r->curve[i].lru_token_hit_rate;
+        if (r->curve[i].capacity_bytes && gap > widest) {
+            widest = gap;
+            at = i;
+        }
+    }
+    char where[128];
+    const struct kvc_capacity_point *p = &r->curve[at];
+    double x = (double)p->capacity_bytes / GIB;
+    if (widest >= 0) {
+        snprintf(where, sizeof(where), "%s,%s", num(x).s, num(100 * p->opt_token_hit_rate).s);
+        put_label(t, "optimum", where, "right offset -1,0.4", "green");
+    }
+    snprintf(where, sizeof(where), "%s,%s", num(x).s, num(100 * p->lru_token_hit_rate).s);
+    put_label(t, "LRU", where, "left offset 1,-0.5", "blue");
+}
+
+static bool plot_capacity(struct kvc_text *t, int width, int height, const struct kvc_result *r,
+                          const struct kvc_findings *f)
+{
+    double low = INFINITY, high = 0, total = 0;
+    for (uint32_t i = 0; i < r->n_curve; i++) {
+        double gib = (double)r->curve[i].capacity_bytes / GIB;
+        if (gib > 0) {
+            low = gib < low ? gib : low;
+            high = gib > high ? gib : high;
+        }
+    }
+    if (!r->has_prefix || !(high > 0))
+        return false;
+    for (uint32_t i = 0; i < r->n_tiers; i++)
+        total += (double)r->tiers[i].capacity_bytes / GIB;
+    high = total > high ? total * 1.3 : high;
+    high = high < 2 * low ? 2 * low : high;
+    begin(t, width, height);
+    put_curve(t, r);
+    put_capacity_tics(t, low, high);
+    put_percent_axis(t);
+    put_axis(t, "x", "capacity of one shared pool, log scale");
+    int top = 10 + LINE * (int)r->n_tiers;
+    put_margins(t, width, height, top, BELOW);
+    put_tier_marks(t, r, low, high, (double)LINE / (height - top - BELOW));
+    char text[128], where[128];
+    if (f->bounds) {
+        kvc_text_addf(t, "set arrow from graph 0,first %s to graph 1,first %s nohead dt 2 lc rgb '%s'\n",
+                      num(100 * r->content_token_hit_rate).s,
+                      num(100 * r->content_token_hit_rate).s, kvc_colour_light("ink"));
+        snprintf(where, sizeof(where), "graph 0.01,first %s", num(100 * r->content_token_hit_rate).s);
+        snprintf(text, sizeof(text), "content bound %s", kvc_fmt_percent(r->content_token_hit_rate).s);
+        put_label(t, text, where, "left offset 0,0.6", "ink");
+    }
+    put_curve_names(t, r);
+    if (!isnan(f->hit_rate) && total >= low) {
+        snprintf(where, sizeof(where), "%s,%s", num(total).s, num(100 * f->hit_rate).s);
+        snprintf(text, sizeof(text), "this run %s", kvc_fmt_percent(f->hit_rate).s);
+        put_label(t, text, where, "right offset -1,-1", "orange");
+        kvc_text_addf(t, "set object circle at %s size screen 0.008 front fs solid fc rgb '%s'\n",
+                      where, kvc_colour_light("orange"));
+    }
+    kvc_text_addf(t, "plot $curve using 1:3 with lines lw 2 lc rgb '%s', "
+                     "$curve using 1:2 with lines lw 2.5 lc rgb '%s'\n",
+                  kvc_colour_light("green"), kvc_colour_light("blue"));
+    end(t);
+    return true;
+}
+
+/* ---- TTFT ---- */
+
+static void put_percentile(struct kvc_text *t, const char *name, double ms, double y,
+                           const char *align)
+{
+    char text[128], where[128];
+    snprintf(where, sizeof(where), "%s,graph %s", num(ms).s, num(y).s);
+    snprintf(text, sizeof(text), "%s %s", name, kvc_fmt_ms(ms).s);
+    kvc_text_addf(t, "set arrow from %s,graph 0 to %s nohead dt 3 lw 1.5 lc rgb '%s'\n", num(ms).s,
+                  where, kvc_colour_light("muted"));
+    put_label(t, text, where, align, "muted");
+}
+
+static void put_ms_tics(struct kvc_text *t, double low, double high)
+{
+    kvc_text_addf(t, "set logscale x\nset xrange [%s:%s]\nset xtics (", num(low).s, num(high).s);
+    bool first = true;
+    for (double decade = pow(10, floor(log10(low))); decade <= high; decade *= 10) {
+        kvc_text_addf(t, "%s\"%s\" %s", first ? "" : ", ", kvc_fmt_general(decade).s, num(decade).s);
+        for (int k = 2; k < 10; k++)
+            kvc_text_addf(t, ", \"\" %s 1", num(decade * k).s);
+        first = false;
+    }
+    kvc_text_add(t, ")\n");
+}
+
+static void put_quantiles(struct kvc_text *t, const struct kvc_findings *f)
+{
+    for (size_t c = 0; c < KVC_TTFT_CLASSES; c++) {
+        kvc_text_addf(t, "$ttft%zu << END\n", c);
+        for (size_t i = 0; f->ttft[c].count && i < KVC_TTFT_QUANTILES; i++) {
+            double ms = f->ttft[c].q_ms[i];
+            kvc_text_addf(t, "%s %s\n", num(ms > 1e-3 ? ms : 1e-3).s,
+                          num(100 * kvc_ttft_quantile(i)).s);
+        }
+        kvc_text_add(t, "END\n");
+    }
+}
+
+static bool plot_ttft(struct kvc_text *t, int width, int height, const struct kvc_result *r,
+                      const struct kvc_findings *f)
+{
+    static const char *const colours[KVC_TTFT_CLASSES] = {"ink", "orange", "blue", "green"};
+    if (!f->has_ttft || !f->ttft[0].count)
+        return false;
+    double low = f->ttft[0].q_ms[0], high = f->ttft[0].q_ms[KVC_TTFT_QUANTILES - 1];
+    low = low > 1e-3 ? low * 0.9 : 1e-3;
+    high = high * 1.1 > 2 * low ? high * 1.1 : 2 * low;
+    begin(t, width, height);
+    put_quantiles(t, f);
+    put_ms_tics(t, low, high);
+    put_percent_axis(t);
+    put_axis(t, "x", "TTFT, ms, log scale");
+    const int top = 2 * LINE + 14, bottom = BELOW + (width < 500 ? 4 : 2) * LINE + 10;
+    put_margins(t, width, height, top, bottom);
+    double line = (double)LINE / (height - top - bottom);
+    put_percentile(t, "p50", r->ttft_ms.p50, 1 + 0.7 * line, "right offset -0.5,0");
+    put_percentile(t, "p90", r->ttft_ms.p90, 1 + 1.7 * line, "center offset 0,0.5");
+    put_percentile(t, "p99", r->ttft_ms.p99, 1 + 0.7 * line, "left offset 0.5,0");
+    kvc_text_addf(t, "set key at screen 0.5,screen %s bottom center horizontal Left reverse "
+                     "samplen 1.5 %s tc variable\nplot ",
+                  num(6.0 / height).s, width < 500 ? "maxcols 1" : "maxcols 2");
+    bool first = true;
+    for (size_t c = 0; c < KVC_TTFT_CLASSES; c++) {
+        if (!f->ttft[c].count)
+            continue;
+        char title[128];
+        snprintf(title, sizeof(title), "%s (%s)", f->ttft[c].name,
+                 kvc_fmt_count(f->ttft[c].count).s);
+        kvc_text_addf(t, "%s$ttft%zu with lines lw %s lc rgb '%s' title ", first ? "" : ", ", c,
+                      c ? "2" : "3", kvc_colour_light(colours[c]));
+        put_quoted(t, title);
+        first = false;
+    }
+    kvc_text_add(t, "\n");
+    end(t);
+    return true;
+}
+
+/* ---- series ---- */
+
+struct time_unit {
+    double ns;
+    const char *label;
+};
+
+static struct time_unit unit_for(double span_ns)
+{
+    if (span_ns >= 72 * 3.6e12)
+        return (struct time_unit){86400e9, "days since the first arrival"};
+    if (span_ns >= 3 * 3.6e12)
+        return (struct time_unit){3.6e12, "hours since the first arrival"};
+    if (span_ns >= 300e9)
+        return (struct time_unit){60e9, "minutes since the first arrival"};
+    return (struct time_unit){1e9, "seconds since the first arrival"};
+}
+
+static const struct kvc_series *find_series(const struct kvc_result *r, const char *name)
+{
+    for (uint32_t i = 0; i < r->n_series; i++) {
+        if (strcmp(r->series[i].name, name) == 0 && r->series[i].n)
+            return &r->series[i];
+    }
+    return NULL;
+}
+
+/* Means of equal stretches, so that a long run draws as fast as a short one; returns the largest. */
+static double put_series(struct kvc_text *t, const char *block, const struct kvc_series *s,
+                         double unit_ns, double factor)
+{
+    double max = 0;
+    size_t per = (s->n + BUCKETS - 1) / BUCKETS;
+    kvc_text_addf(t, "$%s << END\n", block);
+    for (size_t i = 0; i < s->n; i += per) {
+        double sum = 0;
+        size_t n = 0;
+        for (size_t k = i; k < i + per && k < s->n; k++) {
+            if (isfinite(s->value[k])) {
+                sum += s->value[k];
+                n++;
+            }
+        }
+        if (!n)
+            continue;
+        double mean = factor * sum / (double)n;
+        max = mean > max ? mean : max;
+        kvc_text_addf(t, "%s %s\n", num((double)s->time_ns[i] / unit_ns).s, num(mean).s);
+    }
+    kvc_text_add(t, "END\n");
+    return max;
+}
+
+/* A scale from 0 to at least max, in at most n steps of 1, 2 or 5 times a power of ten. */
+static void put_scale(struct kvc_text *t, double max, int n, const char *format)
+{
+    double raw = max > 0 ? max / n : 0.2, base = pow(10, floor(log10(raw))), m = raw / base;
+    double step = base * (m <= 1 ? 1 : m <= 2 ? 2 : m <= 5 ? 5 : 10);
+    kvc_text_addf(t, "set yrange [0:%s]\nset ytics 0,%s format '%s'\n",
+                  num(step * ceil(max > 0 ? max / step : 1)).s, num(step).s, format);
+}
+
+static double series_end(const struct kvc_result *r)
+{
+    double last = 0;
+    for (uint32_t i = 0; i < r->n_series; i++) {
+        const struct kvc_series *s = &r->series[i];
+        if (s->n && (double)s->time_ns[s->n - 1] > last)
+            last = (double)s->time_ns[s->n - 1];
+    }
+    return last > 0 ? last : 1;
+}
+
+static bool plot_load(struct kvc_text *t, int width, int height, const struct kvc_result *r)
+{
+    const struct kvc_series *running = find_series(r, "running");
+    const struct kvc_series *waiting = find_series(r, "waiting");
+    const struct kvc_series *arrivals = find_series(r, "arrivals_per_s");
+    if (!running || !waiting || !arrivals)
+        return false;
+    double last = series_end(r);
+    struct time_unit unit = unit_for(last);
+    begin(t, width, height);
+    double most = put_series(t, "running", running, unit.ns, 1);
+    double waits = put_series(t, "waiting", waiting, unit.ns, 1);
+    double arrive = put_series(t, "arrivals", arrivals, unit.ns, 1);
+    kvc_text_addf(t, "set xrange [0:%s]\nset multiplot\nset xtics format ''\n",
+                  num(last / unit.ns).s);
+    put_margins(t, width, height, 28, height / 2 - 10);
+    put_scale(t, waits > most ? waits : most, 5, "%g");
+    put_label(t, "requests running", "graph 0,1", "left offset 0,0.8", "blue");
+    put_label(t, "waiting", "graph 1,1", "right offset 0,0.8", "orange");
+    kvc_text_addf(t, "plot $running with filledcurves y1=0 fs solid 0.18 lc rgb '%s', "
+                     "$running with lines lw 1.5 lc rgb '%s', "
+                     "$waiting with lines lw 2 lc rgb '%s'\n",
+                  kvc_colour_light("blue"), kvc_colour_light("blue"), kvc_colour_light("orange"));
+    kvc_text_add(t, "unset label\nset xtics format '%g'\n");
+    put_margins(t, width, height, height / 2 + 42, BELOW);
+    put_scale(t, arrive, 3, "%g");
+    put_axis(t, "x", unit.label);
+    put_label(t, "arrivals per second", "graph 0,1", "left offset 0,0.8", "ink");
+    kvc_text_addf(t, "plot $arrivals with lines lw 1.5 lc rgb '%s'\nunset multiplot\n",
+                  kvc_colour_light("ink"));
+    end(t);
+    return true;
+}
+
+static bool plot_links(struct kvc_text *t, int width, int height, const struct kvc_result *r)
+{
+    static const char *const colours[] = {"blue", "orange", "green", "purple", "gold", "ink"};
+    const struct kvc_series *links[6];
+    size_t n = 0;
+    bool fractions = true;
+    for (uint32_t i = 0; i < r->n_series && n < 6; i++) {
+        if (strncmp(r->series[i].name, "link:", 5) == 0 && r->series[i].n) {
+            links[n++] = &r->series[i];
+            fractions &= strcmp(r->series[i].unit, "fraction") == 0;
+        }
+    }
+    if (!n)
+        return false;
+    double last = series_end(r);
+    struct time_unit unit = unit_for(last);
+    begin(t, width, height);
+    double max = 0;
+    for (size_t i = 0; i < n; i++) {
+        char block[16];
+        bool bytes = strcmp(links[i]->unit, "B/s") == 0 || strcmp(links[i]->unit, "bytes/s") == 0;
+        snprintf(block, sizeof(block), "link%zu", i);
+        double one = put_series(t, block, links[i], unit.ns, fractions ? 100 : bytes ? 1e-9 : 1);
+        max = one > max ? one : max;
+    }
+    int top = 14 + LINE * (int)(width < 500 ? n : (n + 3) / 4);
+    kvc_text_addf(t, "set xrange [0:%s]\n", num(last / unit.ns).s);
+    put_margins(t, width, height, top, BELOW);
+    put_scale(t, max, 5, fractions ? "%g %%" : "%g");
+    put_axis(t, "x", unit.label);
+    kvc_text_addf(t, "set key at screen %s,screen 0.99 top left horizontal Left reverse "
+                     "samplen 1.5 maxcols %d tc variable\nplot ",
+                  num(50.0 / width).s, width < 500 ? 1 : 4);
+    for (size_t i = 0; i < n; i++) {
+        kvc_text_addf(t, "%s$link%zu with lines lw 2 lc rgb '%s' title ", i ? ", " : "", i,
+                      kvc_colour_light(colours[i]));
+        put_quoted(t, links[i]->name + 5);
+    }
+    kvc_text_add(t, "\n");
+    end(t);
+    return true;
+}
+
+bool kvc_plot_script(struct kvc_text *script, enum kvc_plot plot, int width, int height,
+                     const struct kvc_result *result, const struct kvc_findings *findings)
+{
+    switch (plot) {
+    case KVC_PLOT_CAPACITY:
+        return plot_capacity(script, width, height, result, findings);
+    case KVC_PLOT_TTFT:
+        return plot_ttft(script, width, height, result, findings);
+    case KVC_PLOT_LOAD:
+        return plot_load(script, width, height, result);
+    case KVC_PLOT_LINKS:
+        return plot_links(script, width, height, result);
+    default:
+        return false;
+    }
+}
