@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A slow replay written from docs/replay.md alone: every block copy an object, every step
+ * executed, lists and loops. The engine in sim/ must agree with it to the nanosecond. */
+#ifndef KVC_TESTS_REPLAY_TWIN_H
+#define KVC_TESTS_REPLAY_TWIN_H
+
+#include <kvcast/kvcast.h>
+
+#include "models/models.h"
+#include "policies/policies.h"
+#include "sim/scenario.h"
+#include "traces/trace.h"
+
+/* Times of steps, replaceable so that a test can run with any model. */
+struct twin_clock {
+    const void *user;
+    uint64_t (*step)(const void *user, const struct kvc_chunk *chunks, size_t n_chunks,
+                     uint32_t n_decode, uint64_t context, uint32_t n_sampled, uint64_t *host_ns);
+    void (*decode)(const void *user, uint32_t n_decode, uint64_t context,
+                   struct kvc_decode_cost *out);
+    uint64_t front_ns;
+};
+
+/* Of one link, both directions: towards the GPU (read) and away from it (write). Index 0: the
+ * host link of a replica; 1 + k: the link of tiers[k], one pair per scope instance. */
+struct twin_link {
+    double read_bytes_per_s, write_bytes_per_s;
+    uint64_t latency_ns;
+    double per_op_ns;
+    uint64_t op_bytes; /* 0 = no per-operation time */
+};
+
+/* What the profiles and the scenario make of the hardware. */
+struct twin_setup {
+    uint64_t pages; /* of one replica, the null block already taken off */
+    uint64_t kv_bytes_per_token;
+    struct twin_clock clock;
+    const struct kvc_router_ops *router;
+    struct twin_link links[4];
+    /* Readings of docs/replay.md where it leaves a choice; all false = the twin's first choice. */
+    bool route_unservable;   /* the router is asked even for a request that is then rejected */
+    bool parked_has_no_hit;  /* a parked request counts all its prompt as queued */
+};
+
+struct twin_result {
+    uint64_t n;
+    struct kvc_request_result *requests;
+    uint64_t missed[KVC_MISS_CAUSES];
+    uint64_t preemptions;
+    uint32_t peak_running;
+    uint64_t steps, makespan_ns;
+    double request_ns;       /* integral over time of requests in the system (Little's law) */
+    bool stalled;            /* the rules left a request waiting for ever */
+    uint64_t tier_written_blocks[3], tier_read_blocks[3], tier_evicted_blocks[3];
+};
+
+void twin_run(const struct kvc_trace *trace, const struct kvc_scenario *scenario,
+              const struct twin_setup *setup, struct twin_result *out);
+void twin_result_clear(struct twin_result *result);
+
+#endif

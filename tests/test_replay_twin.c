@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The slow replay alone against vLLM's executed examples (shared/systems/vllm.md, 6), so that
+ * what the engine is compared with is itself known to be right. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "tests/replay_twin.h"
+#include "tests/tiny_trace.h"
+
+#define SEC 1000000000u
+
+static uint64_t toy_step(const void *user, const struct kvc_chunk *chunks, size_t n_chunks,
+                         uint32_t n_decode, uint64_t context, uint32_t n_sampled, uint64_t *host)
+{
+    uint64_t ns = 1000 + 10 * n_decode + context + 5 * n_sampled;
+
+    (void)user;
+    for (size_t i = 0; i < n_chunks; i++)
+        ns += 100 * chunks[i].tokens + chunks[i].past;
+    if (host)
+        *host = 500;
+    return ns;
+}
+
+static void toy_decode(const void *user, uint32_t n, uint64_t context, struct kvc_decode_cost *out)
+{
+    (void)user;
+    out->c0_q16 = (1000 + 15 * (int64_t)n) * 65536 + 1;
+    out->c1_q48 = ((int64_t)1 << 48) + 3;
+    out->context_end = context | 63;
+    out->host_ns = 500;
+}
+
+static uint32_t pick_first(const struct kvc_route_request *request,
+                           const struct kvc_route_view *views, uint32_t n, double load_weight,
+                           uint64_t *rng)
+{
+    (void)request, (void)views, (void)n, (void)load_weight, (void)rng;
+    return 0;
+}
+
+static const struct kvc_router_ops first_router = {"first", "", false, pick_first};
+
+static void defaults(struct kvc_scenario *sc, struct twin_setup *setup, uint64_t pages)
+{
+    memset(sc, 0, sizeof *sc);
+    sc->engine.page_tokens = 4;
+    sc->engine.max_batched_tokens = 8192;
+    sc->engine.max_seqs = 64;
+    sc->engine.prefix_caching = sc->engine.chunked_prefill = true;
+    sc->engine.reserve_full_prompt = sc->engine.unhashed_first = true;
+    sc->cluster.replicas = sc->cluster.tp = sc->cluster.pp = 1;
+    sc->arrivals.scale = 1.0;
+    memset(setup, 0, sizeof *setup);
+    setup->pages = pages;
+    setup->kv_bytes_per_token = 1000;
+    setup->clock = (struct twin_clock){NULL, toy_step, toy_decode, 0};
+    setup->router = &first_router;
+}
+
+/* Prompts by name: each char is the id of a block; tokens beyond them are an own partial tail. */
+static struct tiny_row row(uint64_t time_ns, uint32_t tokens, const char *blocks)
+{
+    struct tiny_row r = {.time_ns = time_ns, .input_tokens = tokens, .output_tokens = 1,
+                         .session = KVC_ID_NONE, .think_ns = KVC_TIME_NONE};
+
+    for (; *blocks; blocks++)
+        r.ids[r.n_ids++] = (uint64_t)(unsigned char)*blocks;
+    if (r.n_ids * 4 < tokens)
+        r.ids[r.n_ids++] = 1000 + time_ns;
+    return r;
+}
+
+static void expect_hits(const struct tiny_row *rows, uint32_t n, uint64_t pages, bool unhashed,
+                        const uint32_t *hits)
+{
+    struct kvc_scenario sc;
+    struct twin_setup setup;
+    struct twin_result out;
+
+    defaults(&sc, &setup, pages);
+    sc.engine.unhashed_first = unhashed;
+    for (int whole = 0; whole < 2; whole++) {
+        struct kvc_trace *t = tiny_trace(rows, n, 4, whole);
+
+        twin_run(t, &sc, &setup, &out);
+        assert_false(out.stalled);
+        for (uint32_t i = 0; i < n; i++) {
+            assert_int_equal(out.requests[i].outcome, KVC_COMPLETED);
+            assert_int_equal(out.requests[i].hit_tokens[0], hits[i]);
+        }
+        twin_result_clear(&out);
+        tiny_trace_free(t);
+    }
+}
+
+static void v1(void **state)
+{
+    const struct tiny_row rows[] = {row(0, 12, "abc"),       row(1 * SEC, 12, "abc"),
+                                    row(2u * SEC, 13, "abc"), row(3u * SEC, 12, "xyz"),
+                                    row(4u * SEC, 13, "abc"), row(5ull * SEC, 13, "xyz")};
+    const uint32_t hits[] = {0, 8, 12, 0, 12, 8};
+
+    (void)state;
+    expect_hits(rows, 6, 6, true, hits);
+    expect_hits(rows, 6, 6, false, hits);
+}
+
+static void v2(void **state)
+{
+    const char *seq[] = {"12", "13", "45", "12", "67", "13", "45", "12"};
+    const uint32_t old_hits[] = {0, 4, 0, 8, 0, 4, 0, 4}, new_hits[] = {0, 4, 0, 8, 0, 4, 4, 4};
+    struct tiny_row rows[8];
+
+    (void)state;
+    for (uint32_t i = 0; i < 8; i++)
+        rows[i] = row((uint64_t)i * SEC, 9, seq[i]);
+    expect_hits(rows, 8, 7, false, old_hits);
+    expect_hits(rows, 8, 7, true, new_hits);
+}
+
+static void v3(void **state)
+{
+    struct tiny_row rows[] = {row(0, 9, "ab"), row(0, 9, "ab"), row(0, 11, "ab")};
+    const uint32_t hits[] = {0, 8, 8};
+
+    (void)state;
+    rows[1].ids[2] = 2001;
+    rows[2].ids[2] = 2002;
+    expect_hits(rows, 3, 100, true, hits);
+    expect_hits(rows, 3, 100, false, hits);
+}
+
+static void v4(void **state)
+{
+    struct tiny_row rows[] = {row(0, 10, "ab"), row(1 * SEC, 19, "abcd")};
+    const uint32_t hits[] = {0, 12};
+
+    (void)state;
+    rows[0].output_tokens = 6;
+    rows[0].n_out = 4;
+    memcpy(rows[0].out, rows[1].ids, 4 * sizeof rows[0].out[0]);
+    expect_hits(rows, 2, 100, true, hits);
+    expect_hits(rows, 2, 100, false, hits);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(v1), cmocka_unit_test(v2), cmocka_unit_test(v3), cmocka_unit_test(v4)};
+
+    return cmocka_run_group_tests_name("replay_twin", tests, NULL, NULL);
+}

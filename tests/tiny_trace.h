@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Small traces made by hand or at random, built without the library's own forest. */
+#ifndef KVC_TESTS_TINY_TRACE_H
+#define KVC_TESTS_TINY_TRACE_H
+
+#include "traces/trace.h"
+
+#define TINY_BLOCKS 64
+
+struct tiny_row {
+    uint64_t time_ns;
+    uint32_t input_tokens, output_tokens;
+    uint32_t session;            /* KVC_ID_NONE without */
+    uint64_t think_ns;           /* KVC_TIME_NONE without */
+    uint32_t n_ids, n_out;       /* n_out 0: output unknown */
+    uint64_t ids[TINY_BLOCKS];   /* of the prompt's blocks, a partial last one included */
+    uint64_t out[TINY_BLOCKS];   /* of the full blocks of prompt + output */
+};
+
+/* Rows in time order; a block is its id and all ids before it. With whole_segments the segments
+ * are maximal, else each block is its own. Release with tiny_trace_free. */
+struct kvc_trace *tiny_trace(const struct tiny_row *rows, uint32_t n, uint32_t block_tokens,
+                             bool whole_segments);
+void tiny_trace_free(struct kvc_trace *trace);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * State shared by the parts of the slow replay. */
+#ifndef KVC_TESTS_TWIN_INTERNAL_H
+#define KVC_TESTS_TWIN_INTERNAL_H
+
+#include "tests/replay_twin.h"
+
+#define TWIN_NONE UINT32_MAX
+
+/* One copy of one trace block in one replica's HBM, or (node NONE) one free anonymous page. */
+struct copy {
+    uint32_t node, pages, holders;
+    struct copy *older, *younger; /* copies of the same node */
+    struct copy *q_prev, *q_next; /* in the queue of copies without holder */
+    bool queued;
+};
+
+struct copy_list {
+    struct copy *oldest, *youngest;
+};
+
+enum req_state { REQ_AWAY, REQ_WAITING, REQ_PARKED, REQ_READY, REQ_RUNNING, REQ_DONE };
+
+struct req {
+    uint32_t index; /* in the trace */
+    uint32_t L, O, N, generated;
+    uint32_t c, c_peak;     /* computed tokens; the most ever */
+    uint32_t sched;         /* tokens of the step in progress */
+    uint32_t *path, n_path; /* publishable blocks as nodes, root first */
+    uint32_t n_full;        /* full blocks of the prompt */
+    uint32_t asked;         /* leading full prompt blocks an earlier arrival asked for */
+    uint32_t usable, h, pub;
+    uint64_t new_pages, anon;
+    struct copy **held; /* [0, pub) */
+    enum req_state state;
+    uint32_t replica, lane;
+    bool counted, computed_once;
+    uint64_t arrival, first_start, first_token, last_token;
+    uint64_t parked_at, load_ns, load_before_first, host_mark;
+    uint64_t host_ns;
+    uint32_t load_T, loads_open;
+    uint64_t park_order;
+    struct kvc_request_result *result;
+};
+
+struct reqs { /* a list in order */
+    struct req **at;
+    uint32_t n, cap;
+};
+
+struct replica {
+    uint32_t index;
+    struct copy_list *nodes; /* per node */
+    struct copy *q_head, *q_tail;
+    uint64_t plain, queue_pages;
+    struct reqs running, waiting, ready, parked, away;
+    bool busy;
+    uint64_t due; /* step end when busy, wake-up when idle, NONE */
+    /* the pure-decode stretch */
+    bool stretch;
+    struct reqs members;
+    uint64_t t0;
+    __extension__ __int128 sum; /* 2^-48 ns */
+    struct kvc_decode_cost cost;
+    uint64_t host_total;
+    uint32_t *evicted; /* nodes that lost a copy in this allocation, for on-evict tiers */
+    uint32_t n_evicted, cap_evicted;
+};
+
+struct twin_tiers;
+
+struct twin {
+    const struct kvc_trace *trace;
+    const struct kvc_scenario *sc;
+    const struct twin_setup *setup;
+    struct twin_result *out;
+    uint32_t B, P;
+    uint64_t now;
+    uint32_t n_nodes, *seg_base;
+    uint32_t n_req;
+    struct req *req;
+    bool *ever_published, *asked; /* per node */
+    uint32_t *paths_with;         /* per node: arrivals so far whose path has it */
+    struct replica *rep;
+    uint32_t n_rep;
+    struct { uint64_t time; bool join; } *pending; /* per request; time NONE = no event */
+    uint64_t arrivals, in_system, parks;
+    uint64_t rng;
+    /* closed arrivals */
+    uint32_t *next_turn, *first_of_session, n_sessions, next_session;
+    struct twin_tiers *tiers;
+};
+
+void *twin_alloc(size_t n, size_t size);
+void reqs_push(struct reqs *list, struct req *r);
+void reqs_push_front(struct reqs *list, struct req *r);
+void reqs_remove(struct reqs *list, const struct req *r);
+
+/* ---- HBM of one replica ---- */
+uint64_t pool_free(const struct replica *rep);
+uint32_t block_pages(const struct twin *tw, uint32_t block);
+/* Leading blocks of the path with (b + 1) B <= n_tokens that are cached. */
+uint32_t pool_run(const struct twin *tw, const struct replica *rep, const struct req *r,
+                  uint32_t n_tokens);
+uint32_t pool_usable(const struct twin *tw, uint32_t run, uint32_t n_tokens);
+uint64_t pool_unheld_pages(const struct replica *rep, const struct req *r, uint32_t h);
+void pool_hold_hit(struct replica *rep, struct req *r, uint32_t h);
+void pool_alloc(struct twin *tw, struct replica *rep, struct req *r, uint64_t pages);
+/* Publishes blocks up to the last one whose tokens are all among the first c. */
+void pool_publish(struct twin *tw, struct replica *rep, struct req *r, uint32_t c);
+void pool_release(struct twin *tw, struct replica *rep, struct req *r);
+
+/* ---- scheduler ---- */
+void step_due(struct twin *tw, struct replica *rep);
+void twin_end(struct twin *tw, struct req *r, enum kvc_outcome outcome);
+
+/* ---- tiers below HBM ---- */
+struct reach { /* what a lookup finds */
+    uint32_t hbm_run, run; /* blocks in HBM, blocks over all tiers */
+    uint32_t usable, T;    /* tokens; T <= usable: no load */
+    uint32_t tier_run[3];  /* run after each tier */
+};
+void tiers_create(struct twin *tw);
+void tiers_destroy(struct twin *tw);
+void tiers_reach(const struct twin *tw, const struct replica *rep, const struct req *r,
+                 uint32_t n_tokens, struct reach *out);
+void tiers_touch(struct twin *tw, const struct replica *rep, const struct req *r);
+void tiers_load(struct twin *tw, struct replica *rep, struct req *r, const struct reach *reach);
+void tiers_after_step(struct twin *tw, struct replica *rep, struct req *r);
+void tiers_after_evict(struct twin *tw, struct replica *rep);
+uint64_t tiers_next(const struct twin *tw);
+void tiers_advance(struct twin *tw); /* one transfer that ends now */
+void step_load_done(struct twin *tw, struct req *r);
+
+#endif

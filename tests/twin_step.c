@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The slow replay's scheduler: one step at a time, as "A step" of docs/replay.md says. */
+#include "tests/twin_internal.h"
+
+#include "base/alloc.h"
+
+static uint64_t ceil_pages(const struct twin *tw, uint64_t tokens)
+{
+    return (tokens + tw->P - 1) / tw->P;
+}
+
+/* New pages a request must own beyond its hit to have computed c tokens. */
+static uint64_t pages_for(const struct twin *tw, const struct req *r, uint64_t c)
+{
+    return ceil_pages(tw, c) - r->usable / tw->P;
+}
+
+static void finish(struct twin *tw, struct replica *rep, struct req *r)
+{
+    tiers_after_step(tw, rep, r);
+    reqs_remove(&rep->running, r);
+    pool_release(tw, rep, r);
+    twin_end(tw, r, KVC_COMPLETED);
+}
+
+static void account_one(struct twin *tw, struct replica *rep, struct req *r)
+{
+    bool prompt = r->c < r->L;
+
+    r->c += r->sched;
+    r->sched = 0;
+    if (r->c > r->c_peak)
+        r->c_peak = r->c;
+    if (r->c == r->N) {
+        r->N++;
+        r->generated++;
+        r->last_token = tw->now;
+        if (r->generated == 1) {
+            r->first_token = tw->now;
+            r->host_ns = rep->host_total - r->host_mark;
+        }
+    }
+    if (r->generated == r->O)
+        finish(tw, rep, r);
+    else if (prompt)
+        tiers_after_step(tw, rep, r);
+}
+
+/* The step that ends now. */
+static void account(struct twin *tw, struct replica *rep)
+{
+    struct reqs scheduled = {0};
+
+    for (uint32_t i = 0; i < rep->running.n; i++)
+        if (rep->running.at[i]->sched)
+            reqs_push(&scheduled, rep->running.at[i]);
+    for (uint32_t i = 0; i < scheduled.n; i++)
+        account_one(tw, rep, scheduled.at[i]);
+    kvc_free(scheduled.at);
+}
+
+static void schedule_tokens(struct twin *tw, struct replica *rep, struct req *r, uint32_t tokens,
+                            uint32_t *budget)
+{
+    uint64_t need = pages_for(tw, r, (uint64_t)r->c + tokens);
+
+    if (need > r->new_pages)
+        pool_alloc(tw, rep, r, need - r->new_pages);
+    r->sched = tokens;
+    *budget -= tokens < *budget ? tokens : *budget;
+    pool_publish(tw, rep, r, r->c + tokens);
+    if (!r->computed_once) {
+        r->computed_once = true;
+        r->first_start = tw->now;
+        r->load_before_first = r->load_ns;
+        r->host_mark = rep->host_total;
+    }
+    if (r->c < r->c_peak)
+        r->result->recomputed_tokens += (r->c + tokens < r->c_peak ? r->c + tokens : r->c_peak) - r->c;
+}
+
+static void preempt_last(struct twin *tw, struct replica *rep)
+{
+    struct req *r = rep->running.at[rep->running.n - 1];
+
+    rep->running.n--;
+    pool_release(tw, rep, r);
+    r->c = 0;
+    r->state = REQ_WAITING;
+    reqs_push_front(&rep->waiting, r);
+    tw->out->preemptions++;
+}
+
+/* Returns whether anything was preempted. */
+static bool schedule_running(struct twin *tw, struct replica *rep, uint32_t *budget)
+{
+    bool preempted = false;
+
+    for (uint32_t i = 0; i < rep->running.n && *budget > 0; i++) {
+        struct req *r = rep->running.at[i];
+        uint32_t left = r->N - r->c, tokens = left < *budget ? left : *budget;
+
+        while (r->state == REQ_RUNNING && pages_for(tw, r, (uint64_t)r->c + tokens) >
+                                              r->new_pages + pool_free(rep)) {
+            preempt_last(tw, rep);
+            preempted = true;
+        }
+        if (r->state != REQ_RUNNING)
+            break;
+        schedule_tokens(tw, rep, r, tokens, budget);
+    }
+    return preempted;
+}
+
+static uint64_t above(uint64_t to, uint64_t *from)
+{
+    uint64_t more = to > *from ? to - *from : 0;
+
+    *from += more;
+    return more;
+}
+
+/* Splits the prompt tokens behind the hit by what they were missed for. */
+static void count_misses(struct twin *tw, const struct replica *rep, struct req *r,
+                         const struct reach *here)
+{
+    uint64_t at = here->T > here->usable ? here->T : here->usable, B = tw->B;
+    uint64_t full = r->n_full * B, *missed = tw->out->missed;
+    uint32_t other = 0, ever = 0, run = here->run < r->n_full ? here->run : r->n_full;
+
+    for (uint32_t i = 0; i < tw->n_rep; i++) {
+        struct reach there;
+
+        if (i == rep->index)
+            continue;
+        tiers_reach(tw, &tw->rep[i], r, r->L, &there);
+        other = there.run > other ? there.run : other;
+    }
+    while (ever < r->n_full && tw->ever_published[r->path[ever]])
+        ever++;
+    other = other < r->n_full ? other : r->n_full;
+    missed[KVC_MISS_ALIGNMENT] += above(run * B, &at);
+    missed[KVC_MISS_OTHER_REPLICA] += above(other * B, &at);
+    missed[KVC_MISS_EVICTED] += above(ever * B, &at);
+    missed[KVC_MISS_NOT_READY] += above(r->asked * B, &at);
+    missed[KVC_MISS_FIRST_SIGHT] += above(full, &at);
+    missed[r->asked == r->n_full ? KVC_MISS_PARTIAL_BLOCK : KVC_MISS_FIRST_SIGHT] +=
+        above(r->L, &at);
+}
+
+static void count_once(struct twin *tw, const struct replica *rep, struct req *r,
+                       const struct reach *here)
+{
+    uint32_t at = here->usable;
+
+    if (r->counted)
+        return;
+    r->counted = true;
+    r->result->hit_tokens[0] = here->usable;
+    for (uint32_t k = 0; k < 3 && here->T > here->usable; k++) {
+        uint64_t end = (uint64_t)here->tier_run[k] * tw->B;
+        uint32_t to = end < here->T ? (uint32_t)end : here->T;
+
+        if (to > at) {
+            r->result->hit_tokens[1 + k] = to - at;
+            at = to;
+        }
+    }
+    count_misses(tw, rep, r, here);
+}
+
+enum admit { ADMIT_STOP, ADMIT_NEXT };
+
+static enum admit admit_ready(struct twin *tw, struct replica *rep, uint32_t *budget, bool *any)
+{
+    struct req *r = rep->ready.at[0];
+    uint32_t left = r->N - r->c, tokens = left < *budget ? left : *budget;
+
+    if (!tw->sc->engine.chunked_prefill && left > *budget) {
+        if (*any)
+            return ADMIT_STOP;
+        tokens = left;
+    }
+    reqs_remove(&rep->ready, r);
+    reqs_push(&rep->running, r);
+    r->state = REQ_RUNNING;
+    schedule_tokens(tw, rep, r, tokens, budget);
+    *any = true;
+    return ADMIT_NEXT;
+}
+
+static enum admit park(struct twin *tw, struct replica *rep, struct req *r,
+                       const struct reach *reach)
+{
+    uint32_t h = (reach->usable + tw->B - 1) / tw->B;
+
+    r->usable = reach->usable;
+    if (pages_for(tw, r, r->N) + pool_unheld_pages(rep, r, h) > pool_free(rep)) {
+        r->usable = 0;
+        return ADMIT_STOP;
+    }
+    count_once(tw, rep, r, reach);
+    tiers_touch(tw, rep, r);
+    pool_hold_hit(rep, r, h);
+    pool_alloc(tw, rep, r, pages_for(tw, r, r->N));
+    reqs_remove(&rep->waiting, r);
+    reqs_push(&rep->parked, r);
+    r->state = REQ_PARKED;
+    r->parked_at = tw->now;
+    r->park_order = tw->parks++;
+    r->c = tw->setup->parked_has_no_hit ? 0 : reach->usable;
+    r->load_T = reach->T;
+    tiers_load(tw, rep, r, reach);
+    return ADMIT_NEXT;
+}
+
+static enum admit admit_waiting(struct twin *tw, struct replica *rep, uint32_t *budget, bool *any)
+{
+    struct req *r = rep->waiting.at[0];
+    uint64_t timeout = tw->sc->request_timeout_ns;
+    struct reach reach;
+    uint32_t h, left, tokens;
+
+    if (timeout && !r->counted && tw->now - r->arrival > timeout) {
+        reqs_remove(&rep->waiting, r);
+        twin_end(tw, r, KVC_FAILED);
+        return ADMIT_NEXT;
+    }
+    tiers_reach(tw, rep, r, r->N, &reach);
+    if (reach.T > reach.usable)
+        return park(tw, rep, r, &reach);
+    h = (reach.usable + tw->B - 1) / tw->B;
+    left = r->N - reach.usable;
+    tokens = left < *budget ? left : *budget;
+    if (!tw->sc->engine.chunked_prefill && left > *budget) {
+        if (*any)
+            return ADMIT_STOP;
+        tokens = left;
+    }
+    r->usable = reach.usable;
+    if (pages_for(tw, r, tw->sc->engine.reserve_full_prompt ? r->N : reach.usable + tokens) +
+            pool_unheld_pages(rep, r, h) > pool_free(rep)) {
+        r->usable = 0;
+        return ADMIT_STOP;
+    }
+    count_once(tw, rep, r, &reach);
+    tiers_touch(tw, rep, r);
+    pool_hold_hit(rep, r, h);
+    r->c = reach.usable;
+    reqs_remove(&rep->waiting, r);
+    reqs_push(&rep->running, r);
+    r->state = REQ_RUNNING;
+    schedule_tokens(tw, rep, r, tokens, budget);
+    *any = true;
+    return ADMIT_NEXT;
+}
+
+static bool same_members(const struct replica *rep)
+{
+    uint32_t k = 0;
+
+    for (uint32_t i = 0; i < rep->running.n; i++) {
+        if (rep->running.at[i]->sched == 0)
+            continue;
+        if (k == rep->members.n || rep->members.at[k] != rep->running.at[i])
+            return false;
+        k++;
+    }
+    return k == rep->members.n;
+}
+
+static uint64_t decode_end(struct twin *tw, struct replica *rep, uint32_t n, uint64_t context,
+                           uint64_t *host)
+{
+    __extension__ typedef __int128 i128;
+
+    if (!rep->stretch || !same_members(rep) || context > rep->cost.context_end) {
+        rep->t0 = tw->now;
+        rep->sum = 0;
+        tw->setup->clock.decode(tw->setup->clock.user, n, context, &rep->cost);
+        rep->members.n = 0;
+        for (uint32_t i = 0; i < rep->running.n; i++)
+            if (rep->running.at[i]->sched)
+                reqs_push(&rep->members, rep->running.at[i]);
+    }
+    rep->stretch = true;
+    rep->sum += (i128)rep->cost.c0_q16 * ((i128)1 << 32) + (i128)rep->cost.c1_q48 * (i128)context;
+    *host = rep->cost.host_ns;
+    return rep->t0 + (uint64_t)((rep->sum + ((i128)1 << 47)) >> 48);
+}
+
+static void start_step(struct twin *tw, struct replica *rep)
+{
+    struct kvc_chunk *chunks = twin_alloc(rep->running.n, sizeof *chunks);
+    size_t n_chunks = 0;
+    uint32_t n_decode = 0, n_sampled = 0;
+    uint64_t context = 0, host = 0;
+
+    for (uint32_t i = 0; i < rep->running.n; i++) {
+        const struct req *r = rep->running.at[i];
+
+        if (r->sched == 0)
+            continue;
+        if (r->c + 1 < r->N || r->generated == 0) {
+            chunks[n_chunks++] = (struct kvc_chunk){r->sched, r->c};
+        } else {
+            n_decode++;
+            context += (uint64_t)r->c + 1;
+        }
+        n_sampled += r->c + r->sched == r->N;
+    }
+    if (n_chunks) {
+        rep->due = tw->now + tw->setup->clock.step(tw->setup->clock.user, chunks, n_chunks,
+                                                   n_decode, context, n_sampled, &host);
+        rep->stretch = false;
+    } else {
+        rep->due = decode_end(tw, rep, n_decode, context, &host);
+    }
+    rep->host_total += host;
+    rep->busy = true;
+    tw->out->steps++;
+    kvc_free(chunks);
+}
+
+void step_due(struct twin *tw, struct replica *rep)
+{
+    uint32_t budget = tw->sc->engine.max_batched_tokens;
+    bool preempted, any = false;
+
+    if (rep->busy)
+        account(tw, rep);
+    rep->busy = false;
+    rep->due = KVC_TIME_NONE;
+    preempted = schedule_running(tw, rep, &budget);
+    for (uint32_t i = 0; i < rep->running.n; i++)
+        any = any || rep->running.at[i]->sched;
+    if (!preempted) {
+        enum admit go = ADMIT_NEXT;
+
+        while (go == ADMIT_NEXT && budget > 0 && rep->running.n < tw->sc->engine.max_seqs &&
+               rep->ready.n + rep->waiting.n > 0)
+            go = rep->ready.n ? admit_ready(tw, rep, &budget, &any)
+                              : admit_waiting(tw, rep, &budget, &any);
+    }
+    if (rep->running.n > tw->out->peak_running)
+        tw->out->peak_running = rep->running.n;
+    if (any)
+        start_step(tw, rep);
+    else if (preempted)
+        rep->due = tw->now; /* not in the page: whoever else can run now does */
+}
+
+/* All transfers of a parked request have ended. */
+void step_load_done(struct twin *tw, struct req *r)
+{
+    struct replica *rep = &tw->rep[r->replica];
+
+    pool_publish(tw, rep, r, r->load_T);
+    r->c = r->load_T;
+    r->load_ns += tw->now - r->parked_at;
+    reqs_remove(&rep->parked, r);
+    /* "in the order they were parked" */
+    uint32_t i = rep->ready.n;
+    reqs_push(&rep->ready, r);
+    for (; i > 0 && rep->ready.at[i - 1]->park_order > r->park_order; i--)
+        rep->ready.at[i] = rep->ready.at[i - 1];
+    rep->ready.at[i] = r;
+    r->state = REQ_READY;
+    if (!rep->busy)
+        rep->due = tw->now;
+}
