@@ -187,13 +187,15 @@ static void arrive(struct twin *tw, struct req *r)
     tw->pending[r->index].time = KVC_TIME_NONE;
     while (r->asked < r->n_full && tw->asked[r->path[r->asked]])
         r->asked++;
+    while (r->shared < r->n_path && tw->had[r->path[r->shared]])
+        r->shared++;
     if (ok || tw->setup->route_unservable)
         r->replica = route(tw, r);
     tw->arrivals++;
     for (uint32_t b = 0; b < r->n_full; b++)
         tw->asked[r->path[b]] = true;
     for (uint32_t b = 0; b < r->n_path; b++)
-        tw->paths_with[r->path[b]]++;
+        tw->had[r->path[b]] = true;
     tw->in_system++;
     if (!ok) {
         twin_end(tw, r, KVC_UNSERVABLE);
@@ -313,7 +315,11 @@ static void create(struct twin *tw)
     }
     tw->ever_published = twin_alloc(tw->n_nodes, sizeof(bool));
     tw->asked = twin_alloc(tw->n_nodes, sizeof(bool));
-    tw->paths_with = twin_alloc(tw->n_nodes, sizeof *tw->paths_with);
+    tw->had = twin_alloc(tw->n_nodes, sizeof(bool));
+    tw->node_depth = twin_alloc(tw->n_nodes, sizeof *tw->node_depth);
+    for (uint32_t s = 0; s < t->n_segments; s++)
+        for (uint32_t off = 0; off < t->seg_len[s]; off++)
+            tw->node_depth[tw->seg_base[s] + off] = t->seg_depth[s] + off;
     tw->n_rep = tw->sc->cluster.replicas;
     tw->rep = twin_alloc(tw->n_rep, sizeof *tw->rep);
     for (uint32_t i = 0; i < tw->n_rep; i++) {
@@ -367,7 +373,8 @@ static void destroy(struct twin *tw)
     kvc_free(tw->seg_base);
     kvc_free(tw->ever_published);
     kvc_free(tw->asked);
-    kvc_free(tw->paths_with);
+    kvc_free(tw->had);
+    kvc_free(tw->node_depth);
 }
 
 /* The next event: earliest, then transfers, arrivals, replicas. Returns false when none is left. */

@@ -29,6 +29,7 @@ struct req {
     uint32_t *path, n_path; /* publishable blocks as nodes, root first */
     uint32_t n_full;        /* full blocks of the prompt */
     uint32_t asked;         /* leading full prompt blocks an earlier arrival asked for */
+    uint32_t shared;        /* leading blocks of the path that an earlier arrival's path has */
     uint32_t usable, h, pub;
     uint64_t new_pages, anon;
     struct copy **held; /* [0, pub) */
@@ -79,8 +80,8 @@ struct twin {
     uint32_t n_nodes, *seg_base;
     uint32_t n_req;
     struct req *req;
-    bool *ever_published, *asked; /* per node */
-    uint32_t *paths_with;         /* per node: arrivals so far whose path has it */
+    bool *ever_published, *asked, *had; /* per node; had: on the path of an arrival so far */
+    uint32_t *node_depth;
     struct replica *rep;
     uint32_t n_rep;
     struct { uint64_t time; bool join; } *pending; /* per request; time NONE = no event */
@@ -118,7 +119,8 @@ void twin_end(struct twin *tw, struct req *r, enum kvc_outcome outcome);
 struct reach { /* what a lookup finds */
     uint32_t hbm_run, run; /* blocks in HBM, blocks over all tiers */
     uint32_t usable, T;    /* tokens; T <= usable: no load */
-    uint32_t tier_run[3];  /* run after each tier */
+    uint32_t from[3], to[3]; /* blocks each tier adds */
+    uint32_t serves[3];      /* tokens it would load */
 };
 void tiers_create(struct twin *tw);
 void tiers_destroy(struct twin *tw);

@@ -151,21 +151,12 @@ static void count_misses(struct twin *tw, const struct replica *rep, struct req 
 static void count_once(struct twin *tw, const struct replica *rep, struct req *r,
                        const struct reach *here)
 {
-    uint32_t at = here->usable;
-
     if (r->counted)
         return;
     r->counted = true;
     r->result->hit_tokens[0] = here->usable;
-    for (uint32_t k = 0; k < 3 && here->T > here->usable; k++) {
-        uint64_t end = (uint64_t)here->tier_run[k] * tw->B;
-        uint32_t to = end < here->T ? (uint32_t)end : here->T;
-
-        if (to > at) {
-            r->result->hit_tokens[1 + k] = to - at;
-            at = to;
-        }
-    }
+    for (int k = 0; k < 3; k++)
+        r->result->hit_tokens[1 + k] = here->serves[k];
     count_misses(tw, rep, r, here);
 }
 
