@@ -219,7 +219,6 @@ static void fill_latencies(struct twin *tw, struct req *r)
     res->ttft_ns = r->first_token - r->arrival + front;
     res->e2e_ns = r->last_token - r->arrival + front;
     res->route_ns = tw->sc->router.latency_ns;
-    res->load_ns = r->load_ns;
     res->queue_ns = r->first_start - r->arrival - res->route_ns - r->load_before_first;
     res->host_ns = r->host_ns + front;
     res->prefill_ns = res->ttft_ns - res->route_ns - res->load_ns - res->queue_ns - res->host_ns;

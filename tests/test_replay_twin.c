@@ -9,19 +9,19 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "tests/replay_twin.h"
-#include "tests/tiny_trace.h"
+#include "tests/replay_case.h"
 
 #define SEC 1000000000u
+#define FRONT_NS 77u
 
 static uint64_t toy_step(const void *user, const struct kvc_chunk *chunks, size_t n_chunks,
                          uint32_t n_decode, uint64_t context, uint32_t n_sampled, uint64_t *host)
 {
-    uint64_t ns = 1000 + 10 * n_decode + context + 5 * n_sampled;
+    uint64_t ns = 5000000 + 10001 * n_decode + 101 * context + 5003 * n_sampled;
 
     (void)user;
     for (size_t i = 0; i < n_chunks; i++)
-        ns += 100 * chunks[i].tokens + chunks[i].past;
+        ns += 100003 * chunks[i].tokens + 1009 * chunks[i].past;
     if (host)
         *host = 500;
     return ns;
@@ -30,8 +30,8 @@ static uint64_t toy_step(const void *user, const struct kvc_chunk *chunks, size_
 static void toy_decode(const void *user, uint32_t n, uint64_t context, struct kvc_decode_cost *out)
 {
     (void)user;
-    out->c0_q16 = (1000 + 15 * (int64_t)n) * 65536 + 1;
-    out->c1_q48 = ((int64_t)1 << 48) + 3;
+    out->c0_q16 = (5000000 + 15004 * (int64_t)n) * 65536 + 1;
+    out->c1_q48 = ((int64_t)101 << 48) + 3;
     out->context_end = context | 63;
     out->host_ns = 500;
 }
@@ -44,6 +44,23 @@ static uint32_t pick_first(const struct kvc_route_request *request,
     return 0;
 }
 
+static uint32_t pick_shortest(const struct kvc_route_request *request,
+                              const struct kvc_route_view *views, uint32_t n, double load_weight,
+                              uint64_t *rng)
+{
+    uint32_t best = 0;
+
+    (void)load_weight, (void)rng;
+    for (uint32_t i = 1; i < n; i++)
+        if (views[i].queued_tokens + views[i].context_tokens + request->input_tokens -
+                views[i].hit_tokens <
+            views[best].queued_tokens + views[best].context_tokens + request->input_tokens -
+                views[best].hit_tokens)
+            best = i;
+    return best;
+}
+
+static const struct kvc_router_ops shortest_router = {"shortest", "", true, pick_shortest};
 static const struct kvc_router_ops first_router = {"first", "", false, pick_first};
 
 static void defaults(struct kvc_scenario *sc, struct twin_setup *setup, uint64_t pages)
@@ -149,10 +166,89 @@ static void v4(void **state)
     expect_hits(rows, 2, 100, false, hits);
 }
 
+/* Hits and causes are all input tokens; time in the system is what the requests say. */
+static void check_laws(const struct replay_case *c, const struct twin_result *out)
+{
+    uint64_t input = 0, found = 0;
+    double sojourn = 0;
+
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct kvc_request_result *r = &out->requests[i];
+
+        input += r->input_tokens;
+        for (int k = 0; k < KVC_MAX_TIERS; k++)
+            found += r->hit_tokens[k];
+        if (r->outcome == KVC_COMPLETED) {
+            sojourn += (double)(r->e2e_ns - FRONT_NS);
+            assert_true(r->e2e_ns >= r->ttft_ns);
+            assert_true(r->ttft_ns == r->queue_ns + r->route_ns + r->load_ns + r->prefill_ns +
+                                          r->host_ns);
+            assert_true(r->queue_ns <= r->ttft_ns);
+        }
+    }
+    for (int k = 0; k < KVC_MISS_CAUSES; k++)
+        found += out->missed[k];
+    assert_int_equal(found, input);
+    if (c->sc.request_timeout_ns == 0)
+        assert_true(sojourn > out->request_ns - 1 && sojourn < out->request_ns + 1);
+}
+
+static void run_case(const struct replay_case *c, const struct twin_setup *setup,
+                     bool whole_segments, struct twin_result *out)
+{
+    struct kvc_trace *t = tiny_trace(c->rows, c->n, c->block_tokens, whole_segments);
+
+    twin_run(t, &c->sc, setup, out);
+    tiny_trace_free(t);
+}
+
+/* Laws that hold whatever the traffic; segments are only names of blocks. */
+static void laws(void **state)
+{
+    static struct replay_case c;
+    struct kvc_scenario base;
+    struct twin_setup setup;
+    uint64_t stalls = 0, preemptions = 0, hits[4] = {0};
+
+    (void)state;
+    defaults(&base, &setup, 1);
+    setup.clock.front_ns = FRONT_NS;
+    setup.router = &shortest_router;
+    setup.links[0] = (struct twin_link){1e9, 1e9, 0, 0, 0};
+    for (uint64_t seed = 0; seed < 3000; seed++) {
+        struct twin_result a, b;
+
+        replay_case_make(&c, seed, (enum case_level)(seed % 4), &base, setup.kv_bytes_per_token);
+        setup.pages = c.pages;
+        for (int k = 0; k < 3; k++)
+            setup.links[1 + k] =
+                (struct twin_link){c.sc.tiers[k].link_bytes_per_s,
+                                   c.sc.tiers[k].link_bytes_per_s, c.sc.tiers[k].link_latency_ns,
+                                   0, 0};
+        run_case(&c, &setup, true, &a);
+        run_case(&c, &setup, false, &b);
+        assert_memory_equal(a.requests, b.requests, c.n * sizeof a.requests[0]);
+        stalls += a.stalled;
+        if (!a.stalled)
+            check_laws(&c, &a);
+        preemptions += a.preemptions;
+        for (uint32_t i = 0; i < c.n; i++)
+            for (int k = 0; k < 4; k++)
+                hits[k] += a.requests[i].hit_tokens[k];
+        twin_result_clear(&a);
+        twin_result_clear(&b);
+    }
+    assert_int_equal(stalls, 0);
+    assert_true(preemptions > 500); /* the cases are worth something */
+    for (int k = 0; k < 4; k++)
+        assert_true(hits[k] > 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(v1), cmocka_unit_test(v2), cmocka_unit_test(v3), cmocka_unit_test(v4)};
+        cmocka_unit_test(v1), cmocka_unit_test(v2), cmocka_unit_test(v3), cmocka_unit_test(v4),
+        cmocka_unit_test(laws)};
 
     return cmocka_run_group_tests_name("replay_twin", tests, NULL, NULL);
 }

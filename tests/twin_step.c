@@ -38,6 +38,7 @@ static void account_one(struct twin *tw, struct replica *rep, struct req *r)
         if (r->generated == 1) {
             r->first_token = tw->now;
             r->host_ns = rep->host_total - r->host_mark;
+            r->result->load_ns = r->load_ns;
         }
     }
     if (r->generated == r->O)
@@ -193,6 +194,7 @@ static enum admit park(struct twin *tw, struct replica *rep, struct req *r,
     count_once(tw, rep, r, reach);
     tiers_touch(tw, rep, r);
     pool_hold_hit(rep, r, h);
+    tiers_load(tw, rep, r, reach); /* first: what it reads must not fall to its own evictions */
     pool_alloc(tw, rep, r, pages_for(tw, r, r->N));
     reqs_remove(&rep->waiting, r);
     reqs_push(&rep->parked, r);
@@ -201,7 +203,6 @@ static enum admit park(struct twin *tw, struct replica *rep, struct req *r,
     r->park_order = tw->parks++;
     r->c = tw->setup->parked_has_no_hit ? 0 : reach->usable;
     r->load_T = reach->T;
-    tiers_load(tw, rep, r, reach);
     return ADMIT_NEXT;
 }
 

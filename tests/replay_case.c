@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/replay_case.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/rng.h"
+
+#define MS 1000000u
+
+struct maker {
+    uint64_t rng, next_id;
+    struct replay_case *c;
+    uint32_t max_blocks, max_out;
+    bool outputs_known, tails_named;
+};
+
+static uint32_t below(struct maker *m, uint32_t n)
+{
+    return (uint32_t)kvc_rng_below(&m->rng, n);
+}
+
+static bool chance(struct maker *m, uint32_t percent)
+{
+    return below(m, 100) < percent;
+}
+
+/* Copies a leading part of what an earlier row's path holds. */
+static uint32_t share_prefix(struct maker *m, struct tiny_row *row, uint32_t i)
+{
+    const struct tiny_row *from = &m->c->rows[below(m, i)];
+    uint32_t full = from->input_tokens / m->c->block_tokens;
+    const uint64_t *ids = from->ids;
+    uint32_t n = from->n_ids < full ? from->n_ids : full;
+
+    if (from->n_out && chance(m, 60)) {
+        ids = from->out;
+        n = from->n_out;
+    }
+    if (!chance(m, 40))
+        n = below(m, n + 1);
+    n = n < m->max_blocks ? n : m->max_blocks;
+    memcpy(row->ids, ids, n * sizeof *ids);
+    return n;
+}
+
+static void make_output(struct maker *m, struct tiny_row *row)
+{
+    uint32_t B = m->c->block_tokens, full = row->input_tokens / B;
+    uint32_t n = (row->input_tokens + row->output_tokens) / B;
+
+    if (!m->outputs_known || n > TINY_BLOCKS || chance(m, 20))
+        return;
+    memcpy(row->out, row->ids, full * sizeof row->ids[0]);
+    row->n_out = n;
+    for (uint32_t b = full; b < n; b++)
+        row->out[b] = ++m->next_id;
+}
+
+static void make_row(struct maker *m, uint32_t i, uint64_t time_ns)
+{
+    struct tiny_row *row = &m->c->rows[i];
+    uint32_t B = m->c->block_tokens, n = 0, more, tail;
+
+    if (i && chance(m, 20)) { /* the very same prompt, often with the same known output */
+        *row = m->c->rows[below(m, i)];
+        row->time_ns = time_ns;
+        if (chance(m, 50)) {
+            row->n_out = 0;
+            row->output_tokens = below(m, m->max_out + 1);
+            make_output(m, row);
+        }
+        return;
+    }
+    memset(row, 0, sizeof *row);
+    row->time_ns = time_ns;
+    row->session = KVC_ID_NONE;
+    row->think_ns = KVC_TIME_NONE;
+    row->output_tokens = below(m, m->max_out + 1);
+    if (i && chance(m, 70))
+        n = share_prefix(m, row, i);
+    more = below(m, m->max_blocks - n + 1);
+    for (uint32_t k = 0; k < more; k++)
+        row->ids[n++] = ++m->next_id;
+    tail = chance(m, 30) ? 0 : below(m, B);
+    row->input_tokens = n * B + tail;
+    if (row->input_tokens == 0)
+        row->input_tokens = 1;
+    row->n_ids = n;
+    if (row->input_tokens % B && m->tails_named)
+        row->ids[row->n_ids++] = ++m->next_id;
+    if (chance(m, 3))
+        row->n_ids = row->n_out = 0; /* reuse unknown */
+    else
+        make_output(m, row);
+}
+
+static void make_rows(struct maker *m)
+{
+    struct replay_case *c = m->c;
+    uint32_t gap_ms = chance(m, 50) ? 5 : chance(m, 50) ? 40 : 400;
+    uint32_t sessions = chance(m, 50) ? 0 : 1 + below(m, 5), next = 0;
+    uint64_t now = 0;
+
+    c->n = 1 + below(m, CASE_ROWS);
+    for (uint32_t i = 0; i < c->n; i++) {
+        make_row(m, i, now);
+        if (sessions && chance(m, 80)) {
+            uint32_t s = below(m, sessions);
+
+            s = s < next ? s : next++; /* dense, by first appearance */
+            c->rows[i].session = s;
+            if (chance(m, 70))
+                c->rows[i].think_ns = (uint64_t)below(m, gap_ms * 1000) * 1000;
+        } else {
+            c->rows[i].session = KVC_ID_NONE;
+            c->rows[i].think_ns = KVC_TIME_NONE;
+        }
+        if (!chance(m, 35)) /* even, so that half of it is whole */
+            now += (uint64_t)below(m, gap_ms * 1000) * 2000;
+    }
+}
+
+static void make_engine(struct maker *m, uint64_t kv_bytes_per_token)
+{
+    static const uint32_t pages_of[] = {1, 2, 3, 4, 5, 8, 16};
+    struct kvc_scenario *sc = &m->c->sc;
+    uint64_t largest = 1;
+
+    sc->engine.page_tokens = chance(m, 40) ? m->c->block_tokens : pages_of[below(m, 7)];
+    for (uint32_t i = 0; i < m->c->n; i++) {
+        uint32_t o = m->c->rows[i].output_tokens ? m->c->rows[i].output_tokens : 1;
+        uint64_t tokens = (uint64_t)m->c->rows[i].input_tokens + o - 1;
+        uint64_t pages = (tokens + sc->engine.page_tokens - 1) / sc->engine.page_tokens;
+
+        largest = pages > largest ? pages : largest;
+    }
+    m->c->pages = chance(m, 10)   ? 1 + below(m, (uint32_t)largest)
+                  : chance(m, 20) ? largest
+                                  : largest + below(m, (uint32_t)largest * 4);
+    sc->engine.kv_cache_memory_bytes =
+        (m->c->pages + 1) * sc->engine.page_tokens * kv_bytes_per_token;
+    sc->engine.max_batched_tokens = chance(m, 30) ? 8192 : 1 + below(m, 60);
+    sc->engine.max_seqs = chance(m, 50) ? 256 : 1 + below(m, 6);
+    sc->engine.max_model_len = chance(m, 10) ? 1 + below(m, 100) : 0;
+    sc->engine.chunked_prefill = !chance(m, 15);
+    sc->engine.reserve_full_prompt = !chance(m, 30);
+    sc->engine.prefix_caching = !chance(m, 5);
+    sc->engine.unhashed_first = true;
+}
+
+static void make_traffic(struct maker *m)
+{
+    struct kvc_scenario *sc = &m->c->sc;
+    static const double scales[] = {1.0, 2.0, 0.5};
+
+    sc->arrivals.mode = KVC_ARRIVALS_OPEN;
+    sc->arrivals.scale = 1.0;
+    sc->arrivals.spread_ns = 0;
+    sc->router.latency_ns = 0;
+    sc->request_timeout_ns = sc->warmup_ns = 0;
+    sc->cluster.replicas = 1;
+    snprintf(sc->router.policy, sizeof sc->router.policy, "round-robin");
+    if (m->c->level == CASE_ONE_REPLICA)
+        return;
+    sc->cluster.replicas = 1 + below(m, 4);
+    snprintf(sc->router.policy, sizeof sc->router.policy, "%s",
+             (const char *[]){"round-robin", "least-loaded", "prefix"}[below(m, 3)]);
+    sc->router.latency_ns = chance(m, 25) ? below(m, 20) * MS : 0;
+    sc->arrivals.scale = scales[below(m, 3)];
+    sc->arrivals.spread_ns = chance(m, 30) ? below(m, 100) * MS + 1 : 0;
+    if (chance(m, 40)) {
+        sc->arrivals.mode = KVC_ARRIVALS_CLOSED;
+        sc->arrivals.concurrency = 1 + below(m, 5);
+    }
+    sc->request_timeout_ns = chance(m, 15) ? 1 + below(m, 200) * MS : 0;
+    sc->warmup_ns = chance(m, 20) ? below(m, 300) * MS : 0;
+}
+
+static void make_tiers(struct maker *m, uint64_t kv_bytes_per_token)
+{
+    struct kvc_scenario *sc = &m->c->sc;
+    static const enum kvc_write_mode writes[] = {KVC_WRITE_THROUGH, KVC_WRITE_SELECTIVE,
+                                                 KVC_WRITE_ON_EVICT, KVC_WRITE_BACK};
+    static const enum kvc_scope scopes[] = {KVC_PER_REPLICA, KVC_PER_NODE, KVC_CLUSTER};
+
+    sc->cluster.gpus_per_node = 1 + below(m, 3);
+    for (int k = 0; k < 3; k++) {
+        struct kvc_tier_config *t = &sc->tiers[k];
+
+        t->present = m->c->level == CASE_TIERS ? chance(m, 60) : m->c->level == CASE_DRAM && k == 0;
+        if (!t->present) {
+            t->capacity_bytes = 0;
+            continue;
+        }
+        t->capacity_bytes = (uint64_t)(1 + below(m, 60)) * m->c->block_tokens * kv_bytes_per_token;
+        t->scope = k == 0 && m->c->level == CASE_DRAM ? KVC_PER_REPLICA : scopes[below(m, 3)];
+        t->link[0] = '\0';
+        t->link_bytes_per_s = 1e7 * (1 + below(m, 1000));
+        t->link_efficiency = 1.0;
+        t->link_latency_ns = chance(m, 30) ? 0 : below(m, 5000) * 1000;
+        t->link_devices = 1;
+        snprintf(t->policy, sizeof t->policy, chance(m, 75) ? "lru" : "fifo");
+        t->write = writes[chance(m, 50) ? 0 : below(m, 4)];
+        t->inclusive = !chance(m, 20);
+        t->chunk_tokens = chance(m, 60) ? 0 : 1 + below(m, 3 * m->c->block_tokens);
+    }
+}
+
+void replay_case_make(struct replay_case *c, uint64_t seed, enum case_level level,
+                      const struct kvc_scenario *base, uint64_t kv_bytes_per_token)
+{
+    static const uint32_t blocks[] = {1, 2, 3, 4, 5, 8, 16};
+    struct maker m = {.rng = kvc_rng_stream(seed, "replay_case"), .c = c};
+
+    memset(c, 0, sizeof *c);
+    c->seed = seed;
+    c->level = level;
+    c->sc = *base;
+    c->block_tokens = blocks[below(&m, 7)];
+    m.max_blocks = 1 + below(&m, 12);
+    m.max_out = chance(&m, 30) ? 1 : 1 + below(&m, 3 * c->block_tokens + 10);
+    m.outputs_known = chance(&m, 50);
+    m.tails_named = chance(&m, 60);
+    make_rows(&m);
+    make_engine(&m, kv_bytes_per_token);
+    make_traffic(&m);
+    make_tiers(&m, kv_bytes_per_token);
+}
+
+static void print_ids(const char *what, const uint64_t *ids, uint32_t n)
+{
+    printf(" %s", what);
+    for (uint32_t i = 0; i < n; i++)
+        printf("%s%llu", i ? "," : "", (unsigned long long)ids[i]);
+}
+
+void replay_case_print(const struct replay_case *c)
+{
+    const struct kvc_scenario *s = &c->sc;
+
+    printf("# seed %llu level %d: B %u P %u pages %llu budget %u max_seqs %u max_len %u chunked %d "
+           "reserve %d caching %d\n",
+           (unsigned long long)c->seed, c->level, c->block_tokens, s->engine.page_tokens,
+           (unsigned long long)c->pages, s->engine.max_batched_tokens, s->engine.max_seqs,
+           s->engine.max_model_len, s->engine.chunked_prefill, s->engine.reserve_full_prompt,
+           s->engine.prefix_caching);
+    printf("#   replicas %u router %s latency %llu mode %d conc %u scale %g spread %llu timeout "
+           "%llu warmup %llu gpus_per_node %u\n",
+           s->cluster.replicas, s->router.policy, (unsigned long long)s->router.latency_ns,
+           s->arrivals.mode, s->arrivals.concurrency, s->arrivals.scale,
+           (unsigned long long)s->arrivals.spread_ns, (unsigned long long)s->request_timeout_ns,
+           (unsigned long long)s->warmup_ns, s->cluster.gpus_per_node);
+    for (int k = 0; k < 3; k++)
+        if (s->tiers[k].present)
+            printf("#   tier %d: bytes %llu scope %d %s rate %g latency %llu write %d inclusive %d "
+                   "chunk %u\n",
+                   k, (unsigned long long)s->tiers[k].capacity_bytes, s->tiers[k].scope,
+                   s->tiers[k].policy, s->tiers[k].link_bytes_per_s,
+                   (unsigned long long)s->tiers[k].link_latency_ns, s->tiers[k].write,
+                   s->tiers[k].inclusive, s->tiers[k].chunk_tokens);
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct tiny_row *r = &c->rows[i];
+
+        printf("#   %u: t %llu L %u O %u session %d think %lld", i,
+               (unsigned long long)r->time_ns, r->input_tokens, r->output_tokens, (int)r->session,
+               (long long)r->think_ns);
+        print_ids("ids ", r->ids, r->n_ids);
+        print_ids("out ", r->out, r->n_out);
+        printf("\n");
+    }
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Random small traffic and scenarios for comparing the engine with its slow twin. */
+#ifndef KVC_TESTS_REPLAY_CASE_H
+#define KVC_TESTS_REPLAY_CASE_H
+
+#include "tests/replay_twin.h"
+#include "tests/tiny_trace.h"
+
+#define CASE_ROWS 24
+
+enum case_level { CASE_ONE_REPLICA, CASE_REPLICAS, CASE_DRAM, CASE_TIERS };
+
+struct replay_case {
+    uint64_t seed;
+    enum case_level level;
+    uint32_t block_tokens, n;
+    struct tiny_row rows[CASE_ROWS];
+    uint64_t pages; /* usable ones of a replica */
+    struct kvc_scenario sc;
+};
+
+/* base: a scenario of defaults whose model, GPU and step times the case keeps. */
+void replay_case_make(struct replay_case *c, uint64_t seed, enum case_level level,
+                      const struct kvc_scenario *base, uint64_t kv_bytes_per_token);
+void replay_case_print(const struct replay_case *c);
+
+/* What the profiles make of a scenario, for the twin; false when a name is unknown. The step
+ * model must be destroyed after the last run. */
+bool twin_setup_from_scenario(struct twin_setup *out, const struct kvc_scenario *sc,
+                              struct kvc_step_model **model);
+
+#endif
