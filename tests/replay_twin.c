@@ -410,7 +410,7 @@ static bool advance(struct twin *tw)
     return true;
 }
 
-void twin_run(const struct kvc_trace *trace, const struct kvc_scenario *scenario,
+void replay_twin_run(const struct kvc_trace *trace, const struct kvc_scenario *scenario,
               const struct twin_setup *setup, struct twin_result *out)
 {
     struct twin tw = {.trace = trace, .sc = scenario, .setup = setup, .out = out};
@@ -429,7 +429,7 @@ void twin_run(const struct kvc_trace *trace, const struct kvc_scenario *scenario
     destroy(&tw);
 }
 
-void twin_result_clear(struct twin_result *result)
+void replay_twin_clear(struct twin_result *result)
 {
     kvc_free(result->requests);
     memset(result, 0, sizeof *result);

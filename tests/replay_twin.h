@@ -57,8 +57,8 @@ struct twin_result {
     uint64_t tier_written_blocks[3], tier_read_blocks[3], tier_evicted_blocks[3];
 };
 
-void twin_run(const struct kvc_trace *trace, const struct kvc_scenario *scenario,
+void replay_twin_run(const struct kvc_trace *trace, const struct kvc_scenario *scenario,
               const struct twin_setup *setup, struct twin_result *out);
-void twin_result_clear(struct twin_result *result);
+void replay_twin_clear(struct twin_result *result);
 
 #endif

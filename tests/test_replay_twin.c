@@ -105,13 +105,13 @@ static void expect_hits(const struct tiny_row *rows, uint32_t n, uint64_t pages,
     for (int whole = 0; whole < 2; whole++) {
         struct kvc_trace *t = tiny_trace(rows, n, 4, whole);
 
-        twin_run(t, &sc, &setup, &out);
+        replay_twin_run(t, &sc, &setup, &out);
         assert_false(out.stalled);
         for (uint32_t i = 0; i < n; i++) {
             assert_int_equal(out.requests[i].outcome, KVC_COMPLETED);
             assert_int_equal(out.requests[i].hit_tokens[0], hits[i]);
         }
-        twin_result_clear(&out);
+        replay_twin_clear(&out);
         tiny_trace_free(t);
     }
 }
@@ -198,7 +198,7 @@ static void run_case(const struct replay_case *c, const struct twin_setup *setup
 {
     struct kvc_trace *t = tiny_trace(c->rows, c->n, c->block_tokens, whole_segments);
 
-    twin_run(t, &c->sc, setup, out);
+    replay_twin_run(t, &c->sc, setup, out);
     tiny_trace_free(t);
 }
 
@@ -235,8 +235,8 @@ static void laws(void **state)
         for (uint32_t i = 0; i < c.n; i++)
             for (int k = 0; k < 4; k++)
                 hits[k] += a.requests[i].hit_tokens[k];
-        twin_result_clear(&a);
-        twin_result_clear(&b);
+        replay_twin_clear(&a);
+        replay_twin_clear(&b);
     }
     assert_int_equal(stalls, 0);
     assert_true(preemptions > 500); /* the cases are worth something */
