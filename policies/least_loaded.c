@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The replica with the fewest requests, running and waiting: the least_conn of web balancers. Equal
+ * counts go by prompt tokens not yet computed, then by context; full equals in turn. */
+#include "policies/routers.h"
+
+static uint32_t pick(const struct kvc_route_request *request, const struct kvc_route_view *views,
+                     uint32_t n, double load_weight, uint64_t *rng)
+{
+    (void)load_weight;
+    (void)rng;
+    uint32_t best = kvc_route_turn(request, n), at = best;
+    for (uint32_t i = 1; i < n; i++) {
+        at = kvc_route_after(at, n);
+        if (kvc_route_lighter(&views[at], &views[best]))
+            best = at;
+    }
+    return best;
+}
+
+const struct kvc_router_ops kvc_router_least_loaded = {
+    .name = "least-loaded",
+    .summary = "the replica with the fewest requests",
+    .pick = pick,
+};
