@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 
+#include <kvcast/kvcast.h> /* kvc_free is public */
+
 #include <stdlib.h>
 #include <string.h>
 
