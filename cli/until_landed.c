@@ -6,16 +6,7 @@
 
 #define WEAK __attribute__((weak))
 
-static const char *const none[] = {"lru", "round-robin", "nvme-gen5-x4", "rdma-400", NULL};
 
-WEAK const char *const *kvc_eviction_names(void)
-{
-    return none;
-}
-WEAK const char *const *kvc_router_names(void)
-{
-    return none;
-}
 
 #define MISSING(...) { return (enum kvc_status)(__VA_ARGS__, KVC_ERR_UNSUPPORTED); }
 WEAK enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *trace,
@@ -26,10 +17,6 @@ WEAK void kvc_result_destroy(struct kvc_result *result)
 {
     (void)result;
 }
-WEAK enum kvc_status kvc_report_json(const struct kvc_result *r, const char *path, struct kvc_error *err)
-MISSING((void)r, (void)path, (void)err)
-WEAK enum kvc_status kvc_report_text(const struct kvc_result *r, const char *path, struct kvc_error *err)
-MISSING((void)r, (void)path, (void)err)
 WEAK enum kvc_status kvc_report_html(const struct kvc_result *r, const char *path, struct kvc_error *err)
 MISSING((void)r, (void)path, (void)err)
 WEAK enum kvc_status kvc_report_requests_csv(const struct kvc_result *r, const char *path,
