@@ -4,20 +4,16 @@
 #include "base/alloc.h"
 #include "base/digest.h"
 #include "base/error.h"
+#include "traces/outfile.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zstd.h>
 
 #define LEVEL 1 /* higher levels save a few per cent of a small file and cost more than the import */
 
 struct writer {
-    FILE *f;
-    const char *path; /* as the user knows it, for errors */
+    struct kvc_outfile *file;
+    const char *path;
     struct kvc_error *err;
     enum kvc_status status;
     uint64_t offset;
@@ -30,8 +26,7 @@ struct writer {
 
 static void put(struct writer *w, const void *bytes, size_t n)
 {
-    if (w->status == KVC_OK && n && fwrite(bytes, 1, n, w->f) != n)
-        w->status = kvc_fail_errno(w->err, w->path, "writing");
+    kvc_outfile_write(w->file, bytes, n);
     w->offset += n;
 }
 
@@ -164,60 +159,22 @@ static void put_file(struct writer *w, const struct kvc_trace *t)
     put(w, footer, sizeof(footer));
 }
 
-/* The rename lasts only once the folder is on disk too. */
-static void sync_folder(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? kvc_strdup(path) : NULL;
-    if (folder)
-        folder[slash - path + (slash == path)] = '\0';
-    int fd = open(folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)fsync(fd); /* some filesystems can't; the file itself is safe */
-        close(fd);
-    }
-    kvc_free(folder);
-}
-
 enum kvc_status kvc_trace_save(const struct kvc_trace *t, const char *path, struct kvc_error *err)
 {
-    struct writer w = { .path = path, .err = err };
-    size_t n = strlen(path) + 16;
-    char *temp = kvc_malloc(n, 1);
-    w.zstd = ZSTD_createCCtx();
-    if (!temp || !w.zstd) {
-        w.status = kvc_fail_nomem(err);
-        goto out;
-    }
+    struct writer w = { .err = err, .path = path, .zstd = ZSTD_createCCtx() };
+    if (!w.zstd)
+        return kvc_fail_nomem(err);
     ZSTD_CCtx_setParameter(w.zstd, ZSTD_c_compressionLevel, LEVEL);
     ZSTD_CCtx_setParameter(w.zstd, ZSTD_c_checksumFlag, 1);
-    snprintf(temp, n, "%s.tmp-XXXXXX", path);
-    int fd = mkstemp(temp);
-    if (fd < 0 || !(w.f = fdopen(fd, "wb"))) {
-        w.status = kvc_fail_errno(err, path, "can't write");
-        if (fd >= 0) {
-            close(fd);
-            unlink(temp);
-        }
-        goto out;
+    w.status = kvc_outfile_open(&w.file, path, false, err);
+    if (w.status == KVC_OK) {
+        put_file(&w, t);
+        if (w.status == KVC_OK)
+            w.status = kvc_outfile_close(w.file, err);
+        else
+            kvc_outfile_abandon(w.file);
     }
-    mode_t mask = umask(0);
-    umask(mask);
-    (void)fchmod(fd, 0666 & ~mask);
-    put_file(&w, t);
-    if (w.status == KVC_OK && (fflush(w.f) != 0 || fsync(fd) != 0))
-        w.status = kvc_fail_errno(err, path, "writing");
-    if (fclose(w.f) != 0 && w.status == KVC_OK)
-        w.status = kvc_fail_errno(err, path, "writing");
-    if (w.status == KVC_OK && rename(temp, path) != 0)
-        w.status = kvc_fail_errno(err, path, "can't write");
-    if (w.status == KVC_OK)
-        sync_folder(path);
-    else
-        unlink(temp);
-out:
     ZSTD_freeCCtx(w.zstd);
     kvc_free(w.packed);
-    kvc_free(temp);
     return w.status;
 }
