@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cli.h"
+
+#include "base/error.h"
+#include "base/units.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct kvc_cli_option options[] = {
+    {"o", "F.jsonl", NULL, "where the log goes (- for stdout); a name ending in .zst is packed"},
+    {"duration", "TIME", "1h", "length of the log"},
+    {"rate", "N", "the kind's", "new sessions per second"},
+    {"turns", "N", "the kind's", "turns of a session"},
+    {"system-tokens", "N", "the kind's", "system prompt, the same in all sessions"},
+    {"context-tokens", "N", "the kind's", "document or task at the start of a session"},
+    {"turn-tokens", "N", "the kind's", "mean length of a turn's own text"},
+    {"output-tokens", "N", "the kind's", "mean length of an answer"},
+    {"documents", "N", "the kind's", "distinct contexts, drawn by Zipf's law; 0 = each its own"},
+    {"think", "TIME", "the kind's", "mean pause between an answer and the next turn"},
+    {"block-tokens", "N", "16", "tokens of a block id"},
+    {NULL, NULL, NULL, NULL},
+};
+
+static enum kvc_status count(const struct kvc_cli *cli, const char *name, uint64_t least,
+                             uint32_t *out, struct kvc_error *err)
+{
+    const char *text = kvc_cli_value(cli, name);
+    uint64_t v = 0;
+    if (!text)
+        return KVC_OK;
+    enum kvc_status status = kvc_parse_u64(text, name, &v, err);
+    if (status == KVC_OK && (v < least || v > INT32_MAX))
+        status = kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, name, "%s is out of range", text);
+    *out = (uint32_t)v;
+    return status;
+}
+
+static enum kvc_status configure(const struct kvc_cli *cli, struct kvc_gen_config *c,
+                                 struct kvc_error *err)
+{
+    const char *duration = kvc_cli_value(cli, "duration"), *rate = kvc_cli_value(cli, "rate"),
+               *think = kvc_cli_value(cli, "think");
+    enum kvc_status status = KVC_OK;
+    c->seed = kvc_cli_seed(cli);
+    if (duration)
+        status = kvc_parse_ns(duration, "duration", &c->duration_ns, err);
+    if (status == KVC_OK && think)
+        status = kvc_parse_ns(think, "think", &c->think_mean_ns, err);
+    if (status == KVC_OK && rate)
+        status = kvc_parse_double(rate, "rate", &c->sessions_per_s, err);
+    if (status == KVC_OK)
+        status = count(cli, "turns", 1, &c->turns, err);
+    if (status == KVC_OK)
+        status = count(cli, "system-tokens", 0, &c->system_tokens, err);
+    if (status == KVC_OK)
+        status = count(cli, "context-tokens", 0, &c->context_tokens, err);
+    if (status == KVC_OK)
+        status = count(cli, "turn-tokens", 1, &c->turn_tokens, err);
+    if (status == KVC_OK)
+        status = count(cli, "output-tokens", 1, &c->output_tokens, err);
+    if (status == KVC_OK)
+        status = count(cli, "documents", 0, &c->documents, err);
+    if (status == KVC_OK)
+        status = count(cli, "block-tokens", 1, &c->block_tokens, err);
+    return status;
+}
+
+static int run(struct kvc_cli *cli)
+{
+    struct kvc_gen_config config;
+    struct kvc_error err = {0};
+    const char *kind = kvc_cli_argument(cli, 0), *out = kvc_cli_value(cli, "o");
+    if (!kind)
+        return kvc_cli_usage(cli, "which kind? rag-chat, shared-prompt or agent");
+    if (kvc_cli_argument(cli, 1))
+        return kvc_cli_usage(cli, "one kind at a time, not also %s", kvc_cli_argument(cli, 1));
+    if (!out)
+        return kvc_cli_usage(cli, "where to? name the log with -o F.jsonl, or - for stdout");
+    kvc_gen_defaults(&config, kind);
+    config.kind = kind;
+    enum kvc_status status = configure(cli, &config, &err);
+    if (status != KVC_OK) {
+        err.status = KVC_ERR_USAGE; /* what is wrong stands on the command line */
+        return kvc_cli_fail(cli, &err);
+    }
+    status = kvc_gen_write(&config, out, &err);
+    if (status != KVC_OK)
+        return kvc_cli_fail(cli, &err);
+    if (!kvc_cli_quiet(cli) && strcmp(out, "-") != 0)
+        fprintf(stderr, "kvcast: %s traffic of %.0f s, seed %llu: %s\n", kind,
+                (double)config.duration_ns * 1e-9, (unsigned long long)config.seed, out);
+    return KVC_EXIT_OK;
+}
+
+extern const struct kvc_cli_command kvc_cmd_gen;
+const struct kvc_cli_command kvc_cmd_gen = {
+    .name = "gen",
+    .arguments = "KIND -o F.jsonl",
+    .summary = "write synthetic traffic",
+    .description =
+        "KIND is rag-chat (shared system prompt, a document per session drawn by Zipf's law, some "
+        "turns), shared-prompt (single questions behind one system prompt) or agent (long "
+        "sessions of tool calls). Sessions arrive at random at a steady rate (Poisson). The log "
+        "is Mooncake JSON lines with session_id and delay; equal seeds give equal logs.",
+    .options = options,
+    .run = run,
+};

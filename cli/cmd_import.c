@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cli.h"
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/units.h"
+#include "cli/trace_args.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const struct kvc_cli_option options[] = {
+    {"o", "T.kvt", NULL, "where the trace goes; written whole or not at all"},
+    {"format", "NAME", "auto", "format of the logs: auto or mooncake"},
+    {"block-tokens", "N", "the format's",
+     "tokens of a block id; without it a size that fits every row is taken if the usual one does "
+     "not"},
+    {"strict", NULL, NULL, "stop at the first bad row instead of counting it"},
+    {"compare-readers", NULL, NULL,
+     "read each row twice, fast and with care, and fail where the two differ: slow, for checking"},
+    {"anonymize", NULL, NULL, "not in this release yet"},
+    {"salt-file", "F", NULL, "not in this release yet"},
+    {"tokenizer", "bytes:R", NULL, "not in this release yet"},
+    {"time-unit", "U", NULL, "not in this release yet"},
+    {"window", "A:B", NULL, "not in this release yet"},
+    {"tenant-field", "F", NULL, "not in this release yet"},
+    {"merge-models", NULL, NULL, "not in this release yet"},
+    {NULL, NULL, NULL, NULL},
+};
+
+static const char *const later[] = {"anonymize", "salt-file",    "tokenizer",    "time-unit",
+                                    "window",    "tenant-field", "merge-models", NULL};
+
+/* Writing over a log by a slip of the fingers would lose it. */
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
+           S_ISREG(x.st_mode);
+}
+
+/* A signal waits until the file is in place or gone. */
+static enum kvc_status save(const struct kvc_trace *trace, const char *path, struct kvc_error *err)
+{
+    sigset_t set, old;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, &old);
+    enum kvc_status status = kvc_trace_save(trace, path, err);
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    return status;
+}
+
+static void print_json(const struct kvc_trace_stats *s, const struct kvc_import_report *r,
+                       const char *path)
+{
+    struct kvc_json j;
+    kvc_json_init(&j, true);
+    kvc_json_open_object(&j, NULL);
+    kvc_json_string(&j, "schema", "kvcast.import.v1");
+    kvc_json_string(&j, "version", kvc_version());
+    kvc_json_string(&j, "output", path);
+    kvc_cli_json_trace(&j, s);
+    kvc_cli_json_report(&j, r);
+    kvc_json_close(&j);
+    char *text = kvc_json_take(&j);
+    if (text)
+        puts(text);
+    kvc_free(text);
+}
+
+static int write_trace(struct kvc_cli *cli, const struct kvc_trace *trace,
+                       const struct kvc_import_report *report, const char *path)
+{
+    struct kvc_error err = {0};
+    struct kvc_trace_stats s;
+    kvc_trace_stats(trace, &s);
+    if (save(trace, path, &err) != KVC_OK)
+        return kvc_cli_fail(cli, &err);
+    if (kvc_cli_json(cli))
+        print_json(&s, report, path);
+    if (!kvc_cli_quiet(cli))
+        fprintf(stderr, "kvcast: %" PRIu64 " requests over %.1f s, %" PRIu64 " input tokens, "
+                "%" PRIu64 " blocks of %u tokens in %" PRIu64 " segments: %s\n", s.requests,
+                (double)s.span_ns * 1e-9, s.input_tokens, s.blocks, s.block_tokens, s.segments,
+                path);
+    return KVC_EXIT_OK;
+}
+
+static int run(struct kvc_cli *cli)
+{
+    struct kvc_import_options io;
+    struct kvc_import_report report = {0};
+    struct kvc_error err = {0};
+    struct kvc_trace *trace = NULL;
+    const char *paths[1024], *out = kvc_cli_value(cli, "o");
+    size_t n = kvc_cli_count(cli);
+    for (const char *const *name = later; *name; name++)
+        if (kvc_cli_flag(cli, *name))
+            return kvc_cli_usage(cli, "--%s is not in this release (%s) yet", *name, kvc_version());
+    if (n == 0 || !out)
+        return kvc_cli_usage(cli, n ? "where to? name the trace with -o T.kvt" : "no log named");
+    if (n > sizeof(paths) / sizeof(paths[0]))
+        return kvc_cli_usage(cli, "more than %zu logs", sizeof(paths) / sizeof(paths[0]));
+    for (size_t i = 0; i < n; i++) {
+        paths[i] = kvc_cli_argument(cli, i);
+        if (same_file(paths[i], out))
+            return kvc_cli_usage(cli, "-o %s would overwrite the log", out);
+    }
+    int rc = kvc_cli_import_options(cli, &io);
+    if (rc != KVC_EXIT_OK)
+        return rc;
+    io.compare_readers = kvc_cli_flag(cli, "compare-readers");
+    enum kvc_status status = kvc_trace_import(&trace, paths, n, &io, &report, &err);
+    if (status != KVC_OK) {
+        rc = kvc_cli_fail(cli, &err);
+        kvc_cli_import_report(cli, &report);
+        return rc;
+    }
+    kvc_cli_import_report(cli, &report);
+    rc = write_trace(cli, trace, &report, out);
+    kvc_trace_destroy(trace);
+    return rc;
+}
+
+extern const struct kvc_cli_command kvc_cmd_import;
+const struct kvc_cli_command kvc_cmd_import = {
+    .name = "import",
+    .arguments = "LOG... -o T.kvt",
+    .summary = "turn logs into a trace",
+    .description =
+        "Reads request logs, plain or packed with zstd or gzip ('-' is stdin), merges several in "
+        "time order, and writes their prefix forest and request columns as one .kvt file, which "
+        "all other commands load in a moment. Rows that can't be used are counted and the first "
+        "ones shown with their line; nothing is dropped in silence.",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/trace_args.h"
+
+#include "base/units.h"
+
+#include <string.h>
+
+int kvc_cli_import_options(struct kvc_cli *cli, struct kvc_import_options *out)
+{
+    const char *text = kvc_cli_value(cli, "block-tokens");
+    uint64_t block = 0;
+    *out = (struct kvc_import_options){.struct_size = sizeof(*out)};
+    if (text && (kvc_parse_u64(text, "block-tokens", &block, NULL) != KVC_OK || block == 0 ||
+                 block > INT32_MAX))
+        return kvc_cli_usage(cli, "--block-tokens %s: a whole number from 1 to 2^31-1 is expected",
+                             text);
+    out->block_tokens = (uint32_t)block;
+    out->format = kvc_cli_value(cli, "format");
+    out->strict = kvc_cli_flag(cli, "strict");
+    out->progress = kvc_cli_progress(cli, &out->progress_user);
+    return KVC_EXIT_OK;
+}
+
+void kvc_cli_json_trace(struct kvc_json *j, const struct kvc_trace_stats *s)
+{
+    kvc_json_open_object(j, "trace");
+    kvc_json_u64(j, "requests", s->requests);
+    kvc_json_double(j, "span_s", (double)s->span_ns * 1e-9);
+    kvc_json_u64(j, "input_tokens", s->input_tokens);
+    kvc_json_u64(j, "output_tokens", s->output_tokens);
+    if (s->has_prefix)
+        kvc_json_u64(j, "block_tokens", s->block_tokens);
+    else
+        kvc_json_null(j, "block_tokens");
+    kvc_json_u64(j, "block_touches", s->block_touches);
+    kvc_json_u64(j, "full_block_touches", s->full_block_touches);
+    kvc_json_u64(j, "blocks", s->blocks);
+    kvc_json_u64(j, "segment_touches", s->segment_touches);
+    kvc_json_u64(j, "segments", s->segments);
+    kvc_json_u64(j, "sessions", s->sessions);
+    kvc_json_u64(j, "tenants", s->tenants);
+    kvc_json_u64(j, "models", s->models);
+    kvc_json_u64(j, "distinct_arrivals", s->distinct_arrivals);
+    if (s->batch_period_ns)
+        kvc_json_double(j, "batch_period_s", (double)s->batch_period_ns * 1e-9);
+    else
+        kvc_json_null(j, "batch_period_s");
+    kvc_json_string(j, "digest", s->digest);
+    kvc_json_close(j);
+}
+
+void kvc_cli_json_report(struct kvc_json *j, const struct kvc_import_report *r)
+{
+    char text[1024];
+    kvc_json_open_object(j, "import");
+    kvc_json_u64(j, "rows", r->rows);
+    kvc_json_u64(j, "accepted", r->accepted);
+    kvc_json_u64(j, "bad", r->bad);
+    kvc_json_u64(j, "blank", r->blank);
+    kvc_json_u64(j, "odd", r->odd);
+    kvc_json_u64(j, "inversions", r->inversions);
+    kvc_json_u64(j, "without_ids", r->without_ids);
+    kvc_json_u64(j, "repeated_ids", r->repeated_ids);
+    kvc_json_u64(j, "floor_rows", r->floor_rows);
+    kvc_json_u64(j, "ceil_rows", r->ceil_rows);
+    kvc_json_u64(j, "zero_output", r->zero_output);
+    kvc_json_u64(j, "bytes", r->bytes_in);
+    kvc_json_open_array(j, "bad_rows");
+    for (uint32_t i = 0; i < r->n_shown; i++) {
+        kvc_error_format(&r->shown[i], text, sizeof(text));
+        kvc_json_string(j, NULL, text);
+    }
+    kvc_json_close(j);
+    kvc_json_open_array(j, "notes");
+    for (uint32_t i = 0; i < r->n_notes; i++)
+        kvc_json_string(j, NULL, r->notes[i]);
+    kvc_json_close(j);
+    kvc_json_close(j);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What import and inspect share: options of reading a log, and the trace and the report as JSON. */
+#ifndef KVC_CLI_TRACE_ARGS_H
+#define KVC_CLI_TRACE_ARGS_H
+
+#include "base/json.h"
+#include "cli/cli.h"
+
+/* --format, --block-tokens, --strict and progress; returns an exit code. */
+int kvc_cli_import_options(struct kvc_cli *cli, struct kvc_import_options *out);
+/* "trace": {..} with the keys of ceiling --json and some more. */
+void kvc_cli_json_trace(struct kvc_json *j, const struct kvc_trace_stats *stats);
+/* "import": {..}: rows, and what became of them. */
+void kvc_cli_json_report(struct kvc_json *j, const struct kvc_import_report *report);
+
+#endif
