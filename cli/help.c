@@ -64,6 +64,24 @@ static void key_head(const struct kvc_scenario_key *k, char *buf, size_t size)
         snprintf(buf, size, "--%s %s", k->name, k->arg);
 }
 
+#define LISTED 9
+
+/* The help of a key with the names it takes, when they are few. */
+static void key_help(const struct kvc_scenario_key *k, char *buf, size_t size)
+{
+    const char *const *list = k->choices ? k->choices : k->names ? k->names() : NULL;
+    size_t n = 0, len;
+    snprintf(buf, size, "%s", k->help);
+    while (list && list[n])
+        n++;
+    if (n < 2 || n > LISTED)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        len = strlen(buf);
+        snprintf(buf + len, size - len, "%s%s", i == 0 ? ": " : i + 1 < n ? ", " : " or ", list[i]);
+    }
+}
+
 static void options(FILE *out, const struct kvc_cli_option *o)
 {
     char head[160];
@@ -88,11 +106,12 @@ void kvc_cli_help_command(FILE *out, const struct kvc_cli_command *c)
     if (c->scenario_keys) {
         size_t n;
         const struct kvc_scenario_key *keys = kvc_scenario_keys(&n);
-        char head[160];
+        char head[160], help[512];
         fprintf(out, "\nScenario keys (in a scenario file they are nested JSON keys)\n");
         for (size_t i = 0; i < n; i++) {
             key_head(&keys[i], head, sizeof(head));
-            option_line(out, head, keys[i].help, keys[i].default_text);
+            key_help(&keys[i], help, sizeof(help));
+            option_line(out, head, help, keys[i].default_text);
         }
     }
     fprintf(out, "\nCommon options\n");
@@ -198,7 +217,7 @@ void kvc_cli_manual(FILE *out)
 {
     size_t n;
     const struct kvc_scenario_key *keys = kvc_scenario_keys(&n);
-    char head[160];
+    char head[160], help[512];
     fprintf(out, ".\\\" Made by 'kvcast --man' from the program's tables; do not edit.\n"
                  ".TH KVCAST 1 \"\" \"kvcast %s\" \"User Commands\"\n", kvc_version());
     fputs(manual_head, out);
@@ -211,7 +230,8 @@ void kvc_cli_manual(FILE *out)
           "\\fB\\-\\-tiers.dram.capacity 512GiB\\fR. Unknown keys are errors.\n", out);
     for (size_t i = 0; i < n; i++) {
         key_head(&keys[i], head, sizeof(head));
-        roff_item(out, head, keys[i].help, keys[i].default_text);
+        key_help(&keys[i], help, sizeof(help));
+        roff_item(out, head, help, keys[i].default_text);
     }
     fputs(manual_tail, out);
 }

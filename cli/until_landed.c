@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Stand-ins for lists of parts that have not landed; goes when they do. */
-#include "base/units.h"
-#include "models/models.h"
-#include "policies/policies.h"
+#include <kvcast/kvcast.h>
 
 #define WEAK __attribute__((weak))
 
@@ -17,11 +15,3 @@ WEAK void kvc_result_destroy(struct kvc_result *result)
 {
     (void)result;
 }
-WEAK enum kvc_status kvc_report_html(const struct kvc_result *r, const char *path, struct kvc_error *err)
-MISSING((void)r, (void)path, (void)err)
-WEAK enum kvc_status kvc_report_requests_csv(const struct kvc_result *r, const char *path,
-                                             struct kvc_error *err)
-MISSING((void)r, (void)path, (void)err)
-WEAK enum kvc_status kvc_report_sqlite(const struct kvc_result *r, const char *path, int64_t *id,
-                                       struct kvc_error *err)
-MISSING((void)r, (void)path, (void)err, (void)id)

@@ -37,7 +37,7 @@ static const char *const kv_dtypes[] = {"bf16", "fp8", "fp8_e4m3", "fp8_e5m2", "
     SIZE("tiers." t ".capacity", t, tiers[i].capacity_bytes, 0, size, "",                          \
          "size of " what "; 0 = no such tier"),                                                    \
     ENUM("tiers." t ".scope", NULL, "SCOPE", tiers[i].scope, scopes, scope_default,                \
-         "whose the capacity is: per_gpu, per_replica, per_node or cluster"),                      \
+         "whose the capacity is"),                      \
     NAMED("tiers." t ".policy", NULL, "NAME", tiers[i].policy, kvc_eviction_names, "lru",          \
           "eviction order"),                                                                       \
     NAMED("tiers." t ".link", NULL, "NAME", tiers[i].link, kvc_link_names, link_default,           \
@@ -51,7 +51,7 @@ static const char *const kv_dtypes[] = {"bf16", "fp8", "fp8_e4m3", "fp8_e5m2", "
     U32("tiers." t ".devices", NULL, tiers[i].link_devices, 0, 65536, "0",                         \
         "drives, NICs or host links behind one instance; 0 = one per GPU (nvme: 1)"),              \
     ENUM("tiers." t ".write", NULL, "MODE", tiers[i].write, writes, "through",                     \
-         "when blocks are written: through, selective, back or on-evict"),                         \
+         "when blocks are written"),                         \
     FLAG("tiers." t ".inclusive", tiers[i].inclusive, "true",                                      \
          "a block that was loaded also stays in the tier"),                                        \
     U32("tiers." t ".chunk_tokens", NULL, tiers[i].chunk_tokens, 0, 1048576, "0",                  \
@@ -109,7 +109,7 @@ static const struct kvc_scenario_key keys[] = {
     TIME("router.latency", router.latency_ns, 60e9, "0s", "between arrival and the engine's queue"),
 
     ENUM("arrivals.mode", NULL, "MODE", arrivals.mode, modes, "open",
-         "open (the trace's times) or closed (a fixed number at once)"),
+         "the trace's times, or a fixed number at once"),
     REAL("arrivals.scale", "scale", "F", arrivals.scale, 1e-6, 1e6, "1",
          "rate against the trace's: 2 = twice as fast"),
     TIME("arrivals.spread", arrivals.spread_ns, DAY_NS, "0s",
