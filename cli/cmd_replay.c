@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 
-#include "base/error.h"
-#include "base/units.h"
+#include "cli/trace_args.h"
 #include "sim/scenario.h"
 
 #include <stdio.h>
@@ -59,23 +58,13 @@ static enum kvc_status build_scenario(struct replay *r, struct kvc_error *err)
     return st;
 }
 
-static enum kvc_status open_trace(struct replay *r, struct kvc_error *err)
+static enum kvc_status open_trace(struct replay *r, const struct kvc_import_options *io,
+                                  struct kvc_error *err)
 {
-    struct kvc_import_options io = {.struct_size = sizeof(io)};
     struct kvc_import_report report = {0};
-    uint64_t block_tokens = 0;
-    const char *text = kvc_cli_value(r->cli, "block-tokens");
-    if (text && (kvc_parse_u64(text, "--block-tokens", &block_tokens, err) != KVC_OK ||
-                 block_tokens == 0 || block_tokens > UINT32_MAX))
-        return block_tokens ? (err->status = KVC_ERR_USAGE)
-                            : kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--block-tokens",
-                                          "%s: a whole number from 1 is expected", text);
-    io.format = kvc_cli_value(r->cli, "format");
-    io.block_tokens = (uint32_t)block_tokens;
-    io.strict = kvc_cli_flag(r->cli, "strict");
-    io.progress = kvc_cli_progress(r->cli, &io.progress_user);
-    enum kvc_status st = kvc_trace_open(&r->trace, r->trace_path, &io, &report, err);
-    kvc_cli_import_report(r->cli, &report);
+    enum kvc_status st = kvc_trace_open(&r->trace, r->trace_path, io, &report, err);
+    if (st == KVC_OK)
+        kvc_cli_import_report(r->cli, &report);
     return st;
 }
 
@@ -117,9 +106,12 @@ static enum kvc_status write_reports(struct replay *r, struct kvc_error *err)
 static int replay_main(struct kvc_cli *cli)
 {
     struct replay r = {.cli = cli};
+    struct kvc_import_options io;
     struct kvc_error err = {0};
     enum kvc_status st;
-    int rc = sort_arguments(&r);
+    int rc = kvc_cli_import_options(cli, &io);
+    if (rc == KVC_EXIT_OK)
+        rc = sort_arguments(&r);
     if (rc != KVC_EXIT_OK)
         return rc;
     if (kvc_cli_json(cli) && kvc_cli_value(cli, "requests") &&
@@ -133,7 +125,7 @@ static int replay_main(struct kvc_cli *cli)
         goto out;
     }
     if (st == KVC_OK)
-        st = open_trace(&r, &err);
+        st = open_trace(&r, &io, &err);
     if (st == KVC_OK)
         st = run(&r, &err);
     if (st == KVC_OK)

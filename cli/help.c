@@ -41,7 +41,10 @@ static void option_line(FILE *out, const char *head, const char *help, const cha
         fprintf(out, "\n%36s", "");
     else
         fprintf(out, "%*s", 36 - n, "");
-    if (default_text && default_text[0])
+    if (default_text && default_text[0] == '(') /* "(words)" of a scenario key */
+        snprintf(text, sizeof(text), "%s [%.*s]", help, (int)strlen(default_text) - 2,
+                 default_text + 1);
+    else if (default_text && default_text[0])
         snprintf(text, sizeof(text), "%s [%s]", help, default_text);
     else
         snprintf(text, sizeof(text), "%s", help);
@@ -161,7 +164,10 @@ static void roff_item(FILE *out, const char *head, const char *help, const char 
     roff(out, head);
     fputc('\n', out);
     roff(out, help);
-    if (default_text && default_text[0]) {
+    if (default_text && default_text[0] == '(') {
+        fputs(" (default: ", out);
+        roff(out, default_text + 1);
+    } else if (default_text && default_text[0]) {
         fputs(" (default: ", out);
         roff(out, default_text);
         fputc(')', out);

@@ -16,6 +16,6 @@ elif [ "$trace" != - ] && [ ! -e "$trace" ]; then
 fi
 echo "replaying it on the preset kga-rag ('build/kvcast show preset kga-rag' tells what that is)"
 echo
-build/kvcast replay "$trace" --preset kga-rag --report $out/report.html --quiet
+build/kvcast replay "$trace" --preset kga-rag --report $out/report.html
 echo
 echo "the report for people: $PWD/$out/report.html"
