@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the run costs, and per token. An hour's price is GPUs at their rental price, tiers at their
+ * price per GB (1e9 bytes) and month of 730 hours, the network where there is a remote tier, and
+ * power where a price of power is given (rental prices include it).
+ *
+ * Attribution: GPU cost goes to prompt tokens computed and to output tokens by the busy time of
+ * prefill and decode, idle time in proportion; the tiers and the network go to cached tokens. */
+#include "sim/collect.h"
+
+#include <math.h>
+
+#define HOURS_PER_MONTH 730.0
+
+static double priced(double given, double profile)
+{
+    return isnan(given) ? profile : given;
+}
+
+static double per_million(double usd, uint64_t tokens)
+{
+    return tokens ? usd * 1e6 / (double)tokens : 0;
+}
+
+static double tier_usd_per_hour(const struct kvc_engine *e, const struct kvc_result *r,
+                                uint32_t slot, double gb_month_usd)
+{
+    for (uint32_t i = 1, k = 0; i < r->n_tiers; i++, k++) {
+        while (!e->sc->tiers[k].present)
+            k++;
+        if (k != slot)
+            continue;
+        double own = e->sc->tiers[k].gb_month_usd;
+        return (double)r->tiers[i].capacity_bytes * 1e-9 * priced(own, gb_month_usd) /
+               HOURS_PER_MONTH;
+    }
+    return 0;
+}
+
+void kvc_collect_cost(const struct kvc_engine *e, struct kvc_result *r)
+{
+    const struct kvc_scenario *sc = e->sc;
+    const struct kvc_gpu *gpu = kvc_gpu_find(sc->cluster.gpu);
+    const struct kvc_prices *p = kvc_prices_default();
+    double gpus_per_replica = (double)sc->cluster.tp * sc->cluster.pp;
+    double gpus = gpus_per_replica * sc->cluster.replicas;
+    double hours = (double)e->end_ns * 1e-9 / 3600, busy_s = 0;
+    struct kvc_cost *c = &r->cost;
+
+    for (uint32_t i = 0; i < r->n_replicas; i++)
+        busy_s += r->replicas[i].busy_fraction * hours * 3600;
+    c->part_gpu = gpus * priced(sc->prices.gpu_hour_usd, gpu->usd_per_hour.value);
+    c->part_dram = tier_usd_per_hour(e, r, 0, priced(sc->prices.dram_gb_month_usd,
+                                                     p->dram_gb_month_usd.value));
+    c->part_nvme = tier_usd_per_hour(e, r, 1, priced(sc->prices.nvme_gb_month_usd,
+                                                     p->nvme_gb_month_usd.value));
+    double remote = tier_usd_per_hour(e, r, 2, priced(sc->prices.remote_gb_month_usd,
+                                                      p->remote_gb_month_usd.value));
+    if (sc->tiers[2].present)
+        c->part_network = remote + gpus * p->network_usd_per_hour_per_gpu.value;
+    if (!isnan(sc->prices.power_usd_per_kwh) && hours > 0)
+        c->part_power = gpus_per_replica * busy_s / (hours * 3600) * gpu->tdp_w.value * 1e-3 *
+                        p->pue.value * sc->prices.power_usd_per_kwh;
+    c->usd_per_hour = c->part_gpu + c->part_dram + c->part_nvme + c->part_network + c->part_power;
+    c->usd_total = c->usd_per_hour * hours;
+
+    double work_s = e->prefill_s + e->decode_s;
+    double gpu_usd = (c->part_gpu + c->part_power) * hours;
+    double tiers_usd = (c->part_dram + c->part_nvme + c->part_network) * hours;
+    uint64_t missed = r->input_tokens - r->hit_tokens;
+    if (work_s > 0) {
+        c->usd_per_million_input_tokens = per_million(gpu_usd * e->prefill_s / work_s, missed);
+        c->usd_per_million_output_tokens =
+            per_million(gpu_usd * e->decode_s / work_s, r->output_tokens);
+    }
+    c->usd_per_million_cached_tokens = per_million(tiers_usd, r->hit_tokens);
+
+    /* A token that a lower tier served is a token not prefilled: GPU time at its price, less what
+     * the tiers cost. What is saved only turns into money where GPUs can be given back. */
+    double gpu_s_per_token = e->computed_tokens
+                                 ? e->prefill_s * gpus_per_replica / (double)e->computed_tokens
+                                 : 0;
+    r->gpu_seconds_per_million_missed_tokens = gpu_s_per_token * 1e6;
+    uint64_t lower = r->hit_tokens - r->tiers[0].hit_tokens;
+    if (hours > 0 && r->n_tiers > 1) {
+        double saved_per_hour = (double)lower * gpu_s_per_token / 3600 / hours *
+                                (gpus > 0 ? c->part_gpu / gpus : 0);
+        c->saving_vs_hbm_only_usd_per_month =
+            (saved_per_hour - c->part_dram - c->part_nvme - c->part_network) * HOURS_PER_MONTH;
+    }
+    for (uint32_t k = 0; k < r->n_tenants; k++) {
+        const struct kvc_tenant_result *t = &r->tenants[k];
+        double share = r->input_tokens ? (double)t->input_tokens / (double)r->input_tokens : 0;
+        r->tenants[k].cost_usd = c->usd_total * share;
+    }
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a request hit where, and one cause for each prompt token that it did not. */
+#include "sim/replica.h"
+
+uint32_t kvc_replica_usable(const struct kvc_engine *e, uint32_t reach, uint32_t known)
+{
+    uint64_t p = e->page_tokens, cached = (uint64_t)reach * e->block_tokens / p * p;
+    uint64_t cap = (uint64_t)(known - 1) / p * p;
+    return (uint32_t)(cached < cap ? cached : cap);
+}
+
+/* Leading blocks of the path that were ever published anywhere. */
+static uint32_t ever_published(const struct kvc_engine *e, struct kvc_path path)
+{
+    uint32_t blocks = 0;
+    for (uint32_t k = 0; k < path.n; k++) {
+        uint32_t s = path.segs[k];
+        blocks += e->ever[s];
+        if (e->ever[s] < e->trace->seg_len[s])
+            break;
+    }
+    return blocks;
+}
+
+static uint32_t best_elsewhere(struct kvc_engine *e, const struct kvc_replica *r,
+                               struct kvc_path path, uint32_t limit, uint32_t known)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 0; i < e->n_replicas; i++) {
+        if (i == r->id)
+            continue;
+        struct kvc_reach there;
+        kvc_replica_catch_up(e, &e->replicas[i]);
+        kvc_tiers_lookup(e, &e->replicas[i], path, limit, known, &there);
+        if (there.total > best)
+            best = there.total;
+    }
+    return best;
+}
+
+/* Gives the tokens from *at to block end of the prompt to cause, if there are any. */
+static void blame(struct kvc_engine *e, enum kvc_miss_cause cause, uint64_t *at, uint64_t end)
+{
+    if (end <= *at)
+        return;
+    e->missed[cause] += end - *at;
+    *at = end;
+}
+
+void kvc_replica_account_hit(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
+                             const struct kvc_reach *reach)
+{
+    const struct kvc_job *j = &e->jobs[job];
+    struct kvc_request_result *res = &e->results[j->request];
+    uint64_t b = e->block_tokens, at = reach->usable;
+    res->hit_tokens[0] = reach->usable;
+    for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++) {
+        uint64_t end = reach->end[t] * b;
+        if (end > reach->tokens)
+            end = reach->tokens;
+        if (reach->end[t] == reach->start[t] || end <= at)
+            continue;
+        res->hit_tokens[1 + t] = (uint32_t)(end - at);
+        e->tiers[t].hit_tokens += end - at;
+        at = end;
+    }
+    uint32_t full = kvc_trace_full_blocks(e->trace, j->request);
+    if (full > j->path_blocks)
+        full = j->path_blocks;
+    e->hit_blocks += reach->total;
+    e->raw_hit_blocks += reach->total;
+    e->raw_hit_tokens += reach->total * b;
+    e->hit_requests += at > 0;
+    r->hit_tokens += at;
+    kvc_timeline_add(&e->timeline, KVC_CHANNEL_HIT_TOKENS, (double)at);
+
+    struct kvc_path path = kvc_engine_path(e, j->leaf, 0);
+    uint32_t ever = ever_published(e, path);
+    if (ever > full)
+        ever = full;
+    blame(e, KVC_MISS_ALIGNMENT, &at, reach->total * b);
+    if (reach->total < ever)
+        blame(e, KVC_MISS_OTHER_REPLICA, &at, best_elsewhere(e, r, path, full, j->known) * b);
+    blame(e, KVC_MISS_EVICTED, &at, ever * b);
+    blame(e, KVC_MISS_NOT_READY, &at, j->arrived_before * b);
+    blame(e, KVC_MISS_FIRST_SIGHT, &at, full * b);
+    blame(e, j->arrived_before >= full && full ? KVC_MISS_PARTIAL_BLOCK : KVC_MISS_FIRST_SIGHT,
+          &at, j->input);
+}

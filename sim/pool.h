@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Who holds which trace blocks in one instance of a tier, HBM included: runs of blocks of equal
+ * state per segment, and the queue in which runs without a holder wait to be evicted.
+ *
+ * Positions are blocks counted from the root of a path. A path is an array of segments, root
+ * first. Costs are per segment touched, not per block. docs/replay.md states the rules.
+ */
+#ifndef KVC_SIM_POOL_H
+#define KVC_SIM_POOL_H
+
+#include "traces/trace.h"
+
+struct kvc_path { /* segments of a request's path; borrowed memory */
+    const uint32_t *segs;
+    uint32_t n;
+};
+
+/* Blocks [lo, hi) of seg, counted inside the segment, left the pool for good (no copy stays). */
+typedef void (*kvc_evicted_fn)(void *user, uint32_t seg, uint32_t lo, uint32_t hi);
+
+struct kvc_run;
+
+struct kvc_pool {
+    const struct kvc_trace *trace;
+    uint32_t page_tokens;
+    uint32_t pages_per_block;  /* 0: block_tokens is not a multiple of page_tokens */
+    bool touch_moves;          /* LRU; else the order of insertion */
+    uint64_t pages;            /* capacity */
+    uint64_t plain;            /* pages nobody holds and that cache nothing */
+    uint64_t queued;           /* pages of cached blocks without holder */
+    uint64_t copies;           /* runs that duplicate cached blocks */
+    uint64_t peak_used;        /* most pages - plain ever seen */
+    uint64_t evicted_blocks, never_read_blocks;
+    uint32_t head, tail;       /* queue: head is the next victim */
+    uint32_t free_run;
+    uint32_t *first;           /* per segment: its chain of runs */
+    struct kvc_run *runs;
+    size_t n_runs, cap_runs;
+    kvc_evicted_fn evicted;    /* may be NULL */
+    void *evicted_user;
+    uint32_t *scratch;
+    size_t cap_scratch;
+    bool nomem;                /* an allocation failed: results are void, the caller stops */
+};
+
+bool kvc_pool_init(struct kvc_pool *pool, const struct kvc_trace *trace, uint32_t page_tokens,
+                   uint64_t pages, bool touch_moves);
+void kvc_pool_clear(struct kvc_pool *pool);
+
+/* Pages that end inside blocks [0, b) of a path. */
+uint64_t kvc_pool_pages(const struct kvc_pool *pool, uint64_t b);
+static inline uint64_t kvc_pool_available(const struct kvc_pool *pool)
+{
+    return pool->plain + pool->queued;
+}
+
+/* End of the run of readable blocks that starts at block from; at most limit. from itself when
+ * it is absent. */
+uint32_t kvc_pool_reach(const struct kvc_pool *pool, struct kvc_path path, uint32_t from,
+                        uint32_t limit);
+/* Pages of cached blocks [0, to) that have no holder. */
+uint64_t kvc_pool_unheld(const struct kvc_pool *pool, struct kvc_path path, uint32_t to);
+/* First range [*from, *to) at or after *from and before end that is neither stored nor on its way
+ * in; false when there is none. */
+bool kvc_pool_gap(const struct kvc_pool *pool, struct kvc_path path, uint32_t *from, uint32_t *to,
+                  uint32_t end);
+
+/* Takes hold of readable blocks [from, to) (all present) and marks them read. */
+void kvc_pool_hold(struct kvc_pool *pool, struct kvc_path path, uint32_t from, uint32_t to);
+/* Takes pages out of the plain pool, evicting as needed. The caller checked that enough are
+ * available. */
+void kvc_pool_take(struct kvc_pool *pool, uint64_t pages);
+static inline void kvc_pool_give(struct kvc_pool *pool, uint64_t pages)
+{
+    pool->plain += pages;
+}
+/* Blocks [from, to), whose pages the caller has taken, become cached and held by it; pending: not
+ * readable before kvc_pool_settle. True when some became copies. has_copies: whether the owner
+ * holds copies on this path already. */
+bool kvc_pool_publish(struct kvc_pool *pool, struct kvc_path path, uint32_t from, uint32_t to,
+                      uint32_t owner, bool pending, bool has_copies);
+/* Gives up hold of blocks [from, to), deepest first; has_copies: some of them may be owner's
+ * copies. */
+void kvc_pool_release(struct kvc_pool *pool, struct kvc_path path, uint32_t from, uint32_t to,
+                      uint32_t owner, bool has_copies);
+/* owner's pending blocks within [from, to) become readable and lose their holder. */
+void kvc_pool_settle(struct kvc_pool *pool, struct kvc_path path, uint32_t from, uint32_t to,
+                     uint32_t owner);
+/* Moves unheld blocks [0, to) to the young end of the queue, deepest first. */
+void kvc_pool_touch(struct kvc_pool *pool, struct kvc_path path, uint32_t to);
+/* Forgets unheld blocks in [from, to); not an eviction. */
+void kvc_pool_drop(struct kvc_pool *pool, struct kvc_path path, uint32_t from, uint32_t to);
+/* Blocks cached now that no hold ever read. */
+uint64_t kvc_pool_never_read(const struct kvc_pool *pool);
+/* Checks every invariant; NULL when all hold, else what does not. Slow, for tests. */
+const char *kvc_pool_check(const struct kvc_pool *pool);
+
+#endif

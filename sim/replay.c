@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The replay: one event loop over arrivals, transfers and replicas that are due. */
+#include "sim/engine.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/rng.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+struct kvc_path kvc_engine_path(const struct kvc_engine *e, uint32_t leaf, uint32_t row)
+{
+    if (leaf == KVC_SEG_NONE)
+        return (struct kvc_path){NULL, 0};
+    uint32_t *segs = e->paths + (size_t)row * e->longest_path;
+    return (struct kvc_path){segs, kvc_trace_path(e->trace, leaf, segs)};
+}
+
+/* ---- replicas that are due: a heap by (time, id) ---- */
+
+static bool due_before(const struct kvc_engine *e, uint32_t a, uint32_t b)
+{
+    uint64_t ta = e->replicas[a].due_ns, tb = e->replicas[b].due_ns;
+    return ta != tb ? ta < tb : a < b;
+}
+
+static void heap_set(struct kvc_engine *e, uint32_t i, uint32_t id)
+{
+    e->due_heap[i] = id;
+    e->replicas[id].heap_pos = i;
+}
+
+static void heap_sift(struct kvc_engine *e, uint32_t i)
+{
+    uint32_t id = e->due_heap[i];
+    while (i && due_before(e, id, e->due_heap[(i - 1) / 2])) {
+        heap_set(e, i, e->due_heap[(i - 1) / 2]);
+        i = (i - 1) / 2;
+    }
+    for (uint32_t c = 2 * i + 1; c < e->n_due; c = 2 * i + 1) {
+        if (c + 1 < e->n_due && due_before(e, e->due_heap[c + 1], e->due_heap[c]))
+            c++;
+        if (!due_before(e, e->due_heap[c], id))
+            break;
+        heap_set(e, i, e->due_heap[c]);
+        i = c;
+    }
+    heap_set(e, i, id);
+}
+
+void kvc_engine_due(struct kvc_engine *e, struct kvc_replica *r, uint64_t time_ns)
+{
+    r->due_ns = time_ns;
+    if (time_ns == KVC_TIME_NONE) {
+        if (r->heap_pos == KVC_NONE)
+            return;
+        uint32_t at = r->heap_pos, last = e->due_heap[--e->n_due];
+        r->heap_pos = KVC_NONE;
+        if (last != r->id) {
+            heap_set(e, at, last);
+            heap_sift(e, at);
+        }
+        return;
+    }
+    if (r->heap_pos == KVC_NONE)
+        heap_set(e, e->n_due++, r->id);
+    heap_sift(e, r->heap_pos);
+}
+
+/* ---- jobs ---- */
+
+uint32_t kvc_engine_job_new(struct kvc_engine *e)
+{
+    uint32_t i = e->free_job;
+    if (i != KVC_NONE) {
+        e->free_job = e->jobs[i].next;
+    } else {
+        if (!kvc_grow((void **)&e->jobs, &e->cap_jobs, e->n_jobs + 1, sizeof(*e->jobs))) {
+            e->nomem = true;
+            return KVC_NONE;
+        }
+        i = (uint32_t)e->n_jobs++;
+    }
+    memset(&e->jobs[i], 0, sizeof(e->jobs[i]));
+    return i;
+}
+
+static void end_request(struct kvc_engine *e, uint32_t request, enum kvc_outcome outcome)
+{
+    struct kvc_request_result *res = &e->results[request];
+    res->outcome = (uint8_t)outcome;
+    uint64_t client_ns = e->now;
+    if (outcome == KVC_COMPLETED)
+        client_ns += e->front_ns;
+    else
+        e->missed[KVC_MISS_FAILED] += res->input_tokens;
+    kvc_arrivals_ended(e->arrivals, request, client_ns);
+    if (client_ns > e->end_ns)
+        e->end_ns = client_ns;
+    e->done++;
+}
+
+void kvc_engine_ended(struct kvc_engine *e, uint32_t job, enum kvc_outcome outcome)
+{
+    uint32_t request = e->jobs[job].request;
+    e->jobs[job].order = 0;
+    e->jobs[job].next = e->free_job;
+    e->free_job = job;
+    end_request(e, request, outcome);
+}
+
+/* ---- arrivals and routing ---- */
+
+/* Leading full blocks that earlier arrivals asked for too; from now on all of them are. */
+static uint32_t mark_seen(struct kvc_engine *e, struct kvc_path path, uint32_t full)
+{
+    uint32_t before = 0;
+    bool leading = true;
+    for (uint32_t k = 0; k < path.n; k++) {
+        uint32_t s = path.segs[k], depth = e->trace->seg_depth[s], len = e->trace->seg_len[s];
+        if (full <= depth)
+            break;
+        uint32_t n = full - depth < len ? full - depth : len;
+        if (leading)
+            before = depth + (e->seen[s] < n ? e->seen[s] : n);
+        leading &= e->seen[s] >= n;
+        if (e->seen[s] < n)
+            e->seen[s] = n;
+    }
+    return before;
+}
+
+static bool servable(const struct kvc_engine *e, uint32_t input, uint32_t output)
+{
+    uint64_t most = (uint64_t)input + output - 1;
+    uint32_t limit = e->sc->engine.max_model_len;
+    return (most + e->page_tokens - 1) / e->page_tokens <= e->replicas[0].pool.pages &&
+           (!limit || (uint64_t)input + output <= limit);
+}
+
+static uint32_t route(struct kvc_engine *e, const struct kvc_job *j, uint64_t index)
+{
+    if (e->n_replicas == 1)
+        return 0;
+    for (uint32_t i = 0; i < e->n_replicas; i++) {
+        struct kvc_replica *r = &e->replicas[i];
+        kvc_replica_view(e, r, &e->views[i]);
+        if (!e->router->wants_prefix || !j->path_blocks)
+            continue;
+        kvc_replica_catch_up(e, r);
+        struct kvc_reach reach;
+        struct kvc_path path = kvc_engine_path(e, j->leaf, 0);
+        uint32_t full = j->input / e->block_tokens;
+        kvc_tiers_lookup(e, r, path, full < j->path_blocks ? full : j->path_blocks, j->known,
+                         &reach);
+        e->views[i].hit_tokens = reach.usable;
+        e->views[i].hit_tokens_any = reach.tokens > reach.usable ? reach.tokens : reach.usable;
+    }
+    uint32_t session = e->trace->session ? e->trace->session[j->request] : KVC_ID_NONE;
+    struct kvc_route_request request = {index, session, j->input};
+    return e->router->pick(&request, e->views, e->n_replicas, e->sc->router.load_weight,
+                           &e->router_rng) % e->n_replicas;
+}
+
+static void put_on_the_way(struct kvc_engine *e, uint32_t job, uint64_t time_ns)
+{
+    if (e->way_n == e->way_cap) {
+        size_t cap = e->way_cap ? 2 * e->way_cap : 64;
+        struct kvc_on_the_way *way = kvc_malloc(cap, sizeof(*way));
+        if (!way) {
+            e->nomem = true;
+            return;
+        }
+        for (size_t i = 0; i < e->way_n; i++)
+            way[i] = e->way[(e->way_head + i) % e->way_cap];
+        kvc_free(e->way);
+        e->way = way;
+        e->way_cap = cap;
+        e->way_head = 0;
+    }
+    e->way[(e->way_head + e->way_n++) % e->way_cap] = (struct kvc_on_the_way){time_ns, job};
+}
+
+static void fill_job(struct kvc_engine *e, struct kvc_job *j, uint32_t request)
+{
+    const struct kvc_trace *t = e->trace;
+    j->request = request;
+    j->input = j->known = t->input_tokens[request];
+    j->output = t->output_tokens[request] ? t->output_tokens[request] : 1;
+    j->first_scheduled_ns = j->first_token_ns = KVC_TIME_NONE;
+    j->leaf = KVC_SEG_NONE;
+    uint32_t leaf = t->prompt_seg[request];
+    if (!e->sc->engine.prefix_caching || leaf == KVC_SEG_NONE)
+        return;
+    uint32_t full = kvc_trace_full_blocks(t, request);
+    j->path_blocks = full;
+    if (t->output_seg && t->output_seg[request] != KVC_SEG_NONE) {
+        uint32_t out = t->output_seg[request];
+        uint32_t blocks = t->seg_depth[out] + t->seg_len[out];
+        if (blocks >= full) {
+            leaf = out;
+            j->path_blocks = blocks;
+        }
+    }
+    j->leaf = leaf;
+}
+
+static void arrive(struct kvc_engine *e, uint32_t request)
+{
+    struct kvc_request_result *res = &e->results[request];
+    uint64_t index = e->arrived++;
+    res->arrival_ns = e->now;
+    res->input_tokens = e->trace->input_tokens[request];
+    res->output_tokens = e->trace->output_tokens[request];
+    res->measured = e->now >= e->sc->warmup_ns;
+    res->replica = KVC_NONE;
+    kvc_timeline_add(&e->timeline, KVC_CHANNEL_ARRIVALS, 1);
+    kvc_timeline_add(&e->timeline, KVC_CHANNEL_INPUT_TOKENS, (double)res->input_tokens);
+    uint32_t job = kvc_engine_job_new(e);
+    if (job == KVC_NONE)
+        return;
+    struct kvc_job *j = &e->jobs[job];
+    fill_job(e, j, request);
+    uint32_t seg = e->trace->prompt_seg[request];
+    if (seg != KVC_SEG_NONE)
+        j->arrived_before =
+            mark_seen(e, kvc_engine_path(e, seg, 0), kvc_trace_full_blocks(e->trace, request));
+    if (!servable(e, j->input, j->output)) {
+        kvc_engine_ended(e, job, KVC_UNSERVABLE);
+        return;
+    }
+    j->replica = res->replica = route(e, j, index);
+    res->route_ns = e->sc->router.latency_ns;
+    struct kvc_replica *r = &e->replicas[j->replica];
+    r->on_the_way++;
+    r->queued_tokens += j->input;
+    r->requests++;
+    r->input_tokens += j->input;
+    e->waiting_now++;
+    if (e->sc->router.latency_ns)
+        put_on_the_way(e, job, e->now + e->sc->router.latency_ns);
+    else
+        kvc_replica_enqueue(e, job);
+}
+
+/* ---- the loop ---- */
+
+static void note_link_bytes(struct kvc_engine *e)
+{
+    if (!e->n_link_classes)
+        return;
+    uint64_t total[KVC_MAX_LINK_CLASSES] = {0};
+    for (uint32_t i = 0; i < kvc_links_count(e->links); i++) {
+        struct kvc_link_usage u;
+        kvc_links_usage(e->links, e->now, i, &u);
+        total[e->link_class[i]] += u.bytes;
+    }
+    for (uint32_t c = 0; c < e->n_link_classes; c++) {
+        kvc_timeline_add(&e->timeline, KVC_CHANNEL_LINKS + c,
+                         (double)(total[c] - e->class_bytes[c]));
+        e->class_bytes[c] = total[c];
+    }
+}
+
+static void move_time(struct kvc_engine *e, uint64_t t)
+{
+    uint64_t used = 0, pages = 0;
+    for (uint32_t i = 0; i < e->n_replicas; i++) {
+        used += e->replicas[i].pool.pages - e->replicas[i].pool.plain;
+        pages += e->replicas[i].pool.pages;
+    }
+    double level[KVC_CHANNEL_LEVELS] = {(double)e->running_now, (double)e->waiting_now,
+                                        pages ? (double)used / (double)pages : 0};
+    bool completed = kvc_timeline_advance(&e->timeline, t, level, KVC_CHANNEL_LEVELS);
+    e->now = t;
+    if (completed)
+        note_link_bytes(e);
+}
+
+static bool next_event(struct kvc_engine *e)
+{
+    uint64_t links = kvc_links_next(e->links);
+    uint64_t way = e->way_n ? e->way[e->way_head].time_ns : KVC_TIME_NONE;
+    uint64_t arrival = kvc_arrivals_next_ns(e->arrivals);
+    uint64_t due = e->n_due ? e->replicas[e->due_heap[0]].due_ns : KVC_TIME_NONE;
+    uint64_t t = links < way ? links : way;
+    t = arrival < t ? arrival : t;
+    t = due < t ? due : t;
+    if (t == KVC_TIME_NONE)
+        return false;
+    if (t > e->now)
+        move_time(e, t);
+    e->events++;
+    if (links == t) {
+        struct kvc_flow_end end;
+        while (kvc_links_pop(e->links, t, &end))
+            kvc_tiers_transfer_done(e, (uint32_t)end.tag);
+    } else if (way == t) {
+        uint32_t job = e->way[e->way_head].job;
+        e->way_head = (e->way_head + 1) % e->way_cap;
+        e->way_n--;
+        kvc_replica_enqueue(e, job);
+    } else if (arrival == t) {
+        arrive(e, kvc_arrivals_pop(e->arrivals));
+    } else {
+        kvc_replica_run_due(e, &e->replicas[e->due_heap[0]]);
+    }
+    return true;
+}
+
+static enum kvc_status run(struct kvc_engine *e, struct kvc_error *err)
+{
+    uint64_t reported = 0, n = e->trace->n_requests;
+    while (next_event(e)) {
+        bool nomem = e->nomem;
+        for (uint32_t i = 0; i < e->n_replicas; i++)
+            nomem |= e->replicas[i].pool.nomem;
+        for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++)
+            for (uint32_t i = 0; e->tiers[t].pools && i < e->tiers[t].instances; i++)
+                nomem |= e->tiers[t].pools[i].nomem;
+        if (nomem)
+            return kvc_fail_nomem(err);
+        if (e->options->progress && e->done - reported >= 1024) {
+            reported = e->done;
+            if (!e->options->progress(e->options->progress_user, "replay", e->done, n))
+                return kvc_fail(err, KVC_ERR_CANCELLED, "the replay was cancelled");
+        }
+    }
+    if (e->done != n)
+        return kvc_fail(err, KVC_ERR_INTERNAL, "%llu of %llu requests never ended",
+                        (unsigned long long)(n - e->done), (unsigned long long)n);
+    if (e->now < e->end_ns)
+        move_time(e, e->end_ns);
+    note_link_bytes(e);
+    return KVC_OK;
+}
+
+/* ---- set-up ---- */
+
+static enum kvc_status classify_links(struct kvc_engine *e, struct kvc_error *err)
+{
+    uint32_t n = kvc_links_count(e->links);
+    e->link_class = kvc_calloc(n, sizeof(*e->link_class));
+    e->class_bytes = kvc_calloc(KVC_MAX_LINK_CLASSES, sizeof(*e->class_bytes));
+    if (!e->link_class || !e->class_bytes)
+        return kvc_fail_nomem(err);
+    for (uint32_t i = 0; i < n; i++) {
+        struct kvc_link_usage a, b;
+        kvc_links_usage(e->links, 0, i, &a);
+        uint32_t j = 0;
+        for (; j < i; j++) {
+            kvc_links_usage(e->links, 0, j, &b);
+            if (strcmp(a.name, b.name) == 0)
+                break;
+        }
+        if (j == i && e->n_link_classes == KVC_MAX_LINK_CLASSES)
+            return kvc_fail(err, KVC_ERR_LIMIT, "more than %d kinds of links", KVC_MAX_LINK_CLASSES);
+        e->link_class[i] = j < i ? e->link_class[j] : e->n_link_classes++;
+    }
+    return KVC_OK;
+}
+
+static enum kvc_status init_model(struct kvc_engine *e, uint64_t *pages, struct kvc_error *err)
+{
+    const struct kvc_scenario *sc = e->sc;
+    struct kvc_step_config config = {.backend = sc->engine.backend, .tp = sc->cluster.tp,
+                                     .pp = sc->cluster.pp, .ep = sc->cluster.ep};
+    config.llm = kvc_llm_find(sc->model);
+    config.gpu = kvc_gpu_find(sc->cluster.gpu);
+    if (!config.llm)
+        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "model",
+                           "no model is called \"%s\"; see kvcast show model", sc->model);
+    if (!config.gpu)
+        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "cluster.gpu",
+                           "no GPU is called \"%s\"; see kvcast show hardware", sc->cluster.gpu);
+    if (!kvc_dtype_parse(sc->weights_dtype, &config.weights))
+        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "weights_dtype",
+                           "\"%s\" is not a known type", sc->weights_dtype);
+    if (!kvc_dtype_parse(sc->kv_dtype, &config.kv))
+        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "kv_dtype", "\"%s\" is not a known type",
+                           sc->kv_dtype);
+    enum kvc_status st = kvc_step_model_create(&e->model, &config, err);
+    if (st != KVC_OK)
+        return st;
+    e->front_ns = kvc_step_front_ns(e->model);
+    e->token_bytes = kvc_llm_kv_bytes_per_token(config.llm, config.kv, config.tp);
+    uint64_t bytes = sc->engine.kv_cache_memory_bytes;
+    if (!bytes)
+        bytes = kvc_step_kv_capacity_bytes(e->model, sc->engine.gpu_memory_utilization,
+                                           sc->engine.max_batched_tokens);
+    *pages = e->token_bytes ? bytes / (e->token_bytes * e->page_tokens) : 0;
+    if (*pages < 2)
+        return kvc_fail(err, KVC_ERR_INPUT,
+                        "%s does not fit: no memory for KV cache is left on %u x %s after the "
+                        "weights; raise cluster.tp or take a smaller weights_dtype",
+                        config.llm->name, config.tp, config.gpu->name);
+    *pages -= 1; /* vLLM keeps one block as the null block */
+    return KVC_OK;
+}
+
+static enum kvc_status init_memory(struct kvc_engine *e, struct kvc_error *err)
+{
+    const struct kvc_trace *t = e->trace;
+    e->longest_path = 1;
+    for (uint64_t i = 0; i < t->n_requests; i++) {
+        uint32_t seg[2] = {t->prompt_seg[i], t->output_seg ? t->output_seg[i] : KVC_SEG_NONE};
+        for (int k = 0; k < 2; k++) {
+            uint32_t n = seg[k] == KVC_SEG_NONE ? 0 : kvc_trace_path_length(t, seg[k]);
+            if (n > e->longest_path)
+                e->longest_path = n;
+        }
+    }
+    uint32_t n = e->n_replicas;
+    e->paths = kvc_malloc((size_t)KVC_PATH_ROWS * e->longest_path, sizeof(*e->paths));
+    e->seen = kvc_calloc(t->n_segments, sizeof(*e->seen));
+    e->ever = kvc_calloc(t->n_segments, sizeof(*e->ever));
+    e->results = kvc_calloc(t->n_requests, sizeof(*e->results));
+    e->views = kvc_calloc(n, sizeof(*e->views));
+    e->due_heap = kvc_calloc(n, sizeof(*e->due_heap));
+    if (!e->paths || !e->seen || !e->ever || !e->results || !e->views || !e->due_heap)
+        return kvc_fail_nomem(err);
+    for (uint64_t i = 0; i < t->n_requests; i++)
+        e->results[i].ttft_ns = e->results[i].e2e_ns = KVC_TIME_NONE;
+    return KVC_OK;
+}
+
+static enum kvc_status init_replicas(struct kvc_engine *e, uint64_t pages, struct kvc_error *err)
+{
+    uint32_t gpus = e->sc->cluster.tp * e->sc->cluster.pp;
+    uint32_t per_node = e->sc->cluster.gpus_per_node ? e->sc->cluster.gpus_per_node : gpus;
+    e->replicas = kvc_calloc(e->n_replicas, sizeof(*e->replicas));
+    if (!e->replicas)
+        return kvc_fail_nomem(err);
+    for (uint32_t i = 0; i < e->n_replicas; i++) {
+        if (!kvc_replica_init(e, &e->replicas[i], i, pages))
+            return kvc_fail_nomem(err);
+        e->replicas[i].node = (uint32_t)((uint64_t)i * gpus / per_node);
+    }
+    return KVC_OK;
+}
+
+static enum kvc_status init(struct kvc_engine *e, struct kvc_error *err)
+{
+    e->block_tokens = e->trace->block_tokens;
+    e->page_tokens = e->sc->engine.page_tokens;
+    e->n_replicas = e->sc->cluster.replicas;
+    e->free_job = KVC_NONE;
+    e->first_tier = KVC_LOWER_TIERS;
+    e->router = kvc_router_find(e->sc->router.policy);
+    if (!e->router)
+        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "router.policy",
+                           "no router is called \"%s\"", e->sc->router.policy);
+    e->router_rng = kvc_rng_stream(e->sc->seed, "router");
+    uint64_t pages = 0;
+    enum kvc_status st = init_model(e, &pages, err);
+    if (st == KVC_OK)
+        st = init_memory(e, err);
+    if (st == KVC_OK)
+        st = init_replicas(e, pages, err);
+    if (st == KVC_OK)
+        st = kvc_links_create(&e->links, err);
+    if (st == KVC_OK)
+        st = kvc_tiers_init(e, err);
+    if (st == KVC_OK)
+        st = classify_links(e, err);
+    if (st == KVC_OK && !kvc_timeline_init(&e->timeline, KVC_CHANNEL_LINKS + e->n_link_classes))
+        st = kvc_fail_nomem(err);
+    if (st == KVC_OK)
+        st = kvc_arrivals_create(&e->arrivals, e->trace, e->sc, err);
+    return st;
+}
+
+static void clear(struct kvc_engine *e)
+{
+    for (uint32_t i = 0; e->replicas && i < e->n_replicas; i++)
+        kvc_replica_clear(&e->replicas[i]);
+    kvc_tiers_clear(e);
+    kvc_links_destroy(e->links);
+    kvc_step_model_destroy(e->model);
+    kvc_arrivals_destroy(e->arrivals);
+    kvc_timeline_clear(&e->timeline);
+    void *all[] = {e->replicas, e->due_heap, e->jobs, e->way, e->seen, e->ever, e->paths,
+                   e->chunks, e->views, e->results, e->link_class, e->class_bytes};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        kvc_free(all[i]);
+}
+
+static double clock_s(clockid_t id)
+{
+    struct timespec ts;
+    clock_gettime(id, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *trace,
+                               const struct kvc_scenario *scenario,
+                               const struct kvc_replay_options *options, struct kvc_error *err)
+{
+    static const struct kvc_replay_options defaults = {.struct_size = sizeof(defaults)};
+    struct kvc_engine e = {.trace = trace, .sc = scenario,
+                           .options = options ? options : &defaults};
+    double wall = clock_s(CLOCK_MONOTONIC), cpu = clock_s(CLOCK_THREAD_CPUTIME_ID);
+    struct kvc_result *result = NULL;
+    enum kvc_status st = init(&e, err);
+    if (st == KVC_OK)
+        st = run(&e, err);
+    if (st == KVC_OK)
+        st = kvc_collect(&e, &result, err);
+    clear(&e);
+    if (st != KVC_OK)
+        return st;
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    result->runtime.wall_s = clock_s(CLOCK_MONOTONIC) - wall;
+    result->runtime.cpu_s = clock_s(CLOCK_THREAD_CPUTIME_ID) - cpu;
+    result->runtime.peak_rss_bytes = (uint64_t)usage.ru_maxrss * 1024;
+    result->runtime.threads = 1;
+    if (e.options->trace_path)
+        strncpy(result->runtime.trace_path, e.options->trace_path,
+                sizeof(result->runtime.trace_path) - 1);
+    *out = result;
+    return KVC_OK;
+}

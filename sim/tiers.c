@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Tiers below HBM: what a lookup finds there, loads towards the GPU, stores away from it. */
+#include "sim/replica.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct kvc_tier *next_tier(const struct kvc_engine *e, uint32_t tier)
+{
+    for (uint32_t t = tier + 1; t < KVC_LOWER_TIERS; t++)
+        if (e->tiers[t].config->present)
+            return &e->tiers[t];
+    return NULL;
+}
+
+uint32_t kvc_tier_instance(const struct kvc_engine *e, const struct kvc_tier *tier,
+                           const struct kvc_replica *r)
+{
+    (void)e;
+    switch (tier->config->scope) {
+    case KVC_PER_NODE:
+        return r->node;
+    case KVC_CLUSTER:
+        return 0;
+    case KVC_PER_GPU:
+    case KVC_PER_REPLICA:
+    default:
+        return r->id;
+    }
+}
+
+static struct kvc_pool *pool_of(const struct kvc_engine *e, const struct kvc_tier *tier,
+                                const struct kvc_replica *r)
+{
+    return &tier->pools[kvc_tier_instance(e, tier, r)];
+}
+
+/* ---- lookup ---- */
+
+void kvc_tiers_lookup(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
+                      uint32_t limit, uint32_t known, struct kvc_reach *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->hbm = kvc_pool_reach(&r->pool, path, 0, limit);
+    out->usable = kvc_replica_usable(e, out->hbm, known);
+    out->total = out->hbm;
+    uint32_t chunk = 0;
+    for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++) {
+        const struct kvc_tier *tier = &e->tiers[t];
+        out->start[t] = out->end[t] = out->total;
+        if (!tier->config->present)
+            continue;
+        out->end[t] = kvc_pool_reach(pool_of(e, tier, r), path, out->total, limit);
+        if (out->end[t] > out->total)
+            chunk = tier->chunk_tokens;
+        out->total = out->end[t];
+    }
+    if (!chunk)
+        return;
+    uint64_t tokens = (uint64_t)out->total * e->block_tokens / chunk * chunk;
+    out->tokens = tokens < known ? (uint32_t)tokens : known - 1;
+}
+
+void kvc_tiers_touch(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
+                     uint32_t limit)
+{
+    for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++) {
+        if (!e->tiers[t].config->present)
+            continue;
+        struct kvc_pool *pool = pool_of(e, &e->tiers[t], r);
+        kvc_pool_touch(pool, path, kvc_pool_reach(pool, path, 0, limit));
+    }
+}
+
+/* ---- transfers ---- */
+
+static uint32_t transfer_new(struct kvc_engine *e, struct kvc_transfer value)
+{
+    uint32_t i = e->free_transfer;
+    if (i != KVC_NONE) {
+        e->free_transfer = e->transfers[i].next_free;
+    } else {
+        if (!kvc_grow((void **)&e->transfers, &e->cap_transfers, e->n_transfers + 1,
+                      sizeof(*e->transfers))) {
+            e->nomem = true;
+            return KVC_NONE;
+        }
+        i = (uint32_t)e->n_transfers++;
+    }
+    e->transfers[i] = value;
+    return i;
+}
+
+static void start_flow(struct kvc_engine *e, struct kvc_flow_spec *spec, uint64_t latency_ns,
+                       uint64_t per_op_ns, uint64_t tokens, uint32_t chunk)
+{
+    spec->bytes = tokens * e->token_bytes;
+    spec->latency_ns = latency_ns + per_op_ns * kvc_div_up(tokens, chunk);
+    if (kvc_links_start(e->links, e->now, spec, NULL, NULL) != KVC_OK)
+        e->nomem = true;
+}
+
+static void start_load(struct kvc_engine *e, uint32_t job, uint32_t t,
+                       const struct kvc_reach *reach, uint64_t tokens)
+{
+    struct kvc_tier *tier = &e->tiers[t];
+    struct kvc_job *j = &e->jobs[job];
+    const struct kvc_replica *r = &e->replicas[j->replica];
+    uint64_t last = reach->tokens < (uint64_t)reach->end[t] * e->block_tokens
+                        ? kvc_div_up(reach->tokens, e->block_tokens)
+                        : reach->end[t];
+    uint32_t instance = kvc_tier_instance(e, tier, r);
+    struct kvc_transfer value = {.job = job, .tier = t, .instance = instance, .replica = r->id,
+                                 .leaf = j->leaf, .from = reach->start[t], .to = (uint32_t)last};
+    uint32_t i = transfer_new(e, value);
+    if (i == KVC_NONE)
+        return;
+    kvc_pool_hold(&tier->pools[instance], kvc_engine_path(e, j->leaf, 0), value.from, value.to);
+    struct kvc_flow_spec spec = {.tag = i};
+    uint64_t latency = tier->read_latency_ns;
+    if (tier->read_link) {
+        spec.path[spec.n_path++] =
+            tier->read_link[tier->config->scope == KVC_CLUSTER ? r->id : instance];
+        latency += e->host_latency_ns;
+    }
+    spec.path[spec.n_path++] = r->h2d_link;
+    start_flow(e, &spec, latency, tier->per_op_ns, tokens, tier->chunk_tokens);
+    tier->read_bytes += tokens * e->token_bytes;
+    j->loads++;
+}
+
+void kvc_tiers_load(struct kvc_engine *e, uint32_t job, const struct kvc_reach *reach)
+{
+    uint64_t at = reach->usable;
+    for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++) {
+        uint64_t end = (uint64_t)reach->end[t] * e->block_tokens;
+        if (reach->end[t] == reach->start[t])
+            continue;
+        if (end > reach->tokens)
+            end = reach->tokens;
+        if (end <= at)
+            continue;
+        start_load(e, job, t, reach, end - at);
+        at = end;
+    }
+}
+
+/* ---- stores ---- */
+
+/* Writes what the tier lacks of blocks [from, to) of leaf's path. from_above: the bytes come from
+ * the tier above, so they don't cross the replica's host link. row: scratch path. */
+static void store_range(struct kvc_engine *e, uint32_t t, const struct kvc_replica *r,
+                        struct kvc_transfer what, bool from_above, uint32_t row)
+{
+    struct kvc_tier *tier = &e->tiers[t];
+    what.tier = t;
+    what.instance = kvc_tier_instance(e, tier, r);
+    what.replica = r->id;
+    what.job = KVC_NONE;
+    struct kvc_pool *pool = &tier->pools[what.instance];
+    struct kvc_path path = kvc_engine_path(e, what.leaf, row);
+    uint32_t end = what.to;
+    uint64_t whole = (uint64_t)end * e->block_tokens / tier->chunk_tokens * tier->chunk_tokens;
+    if (whole / e->block_tokens < end && !tier->on_evict)
+        end = (uint32_t)(whole / e->block_tokens);
+    if (tier->selective && what.again < end)
+        end = what.again;
+    uint32_t from = what.from, to;
+    for (; from < end && kvc_pool_gap(pool, path, &from, &to, end); from = to) {
+        uint64_t room = kvc_pool_available(pool);
+        if (!room)
+            return;
+        bool cut = room < to - from;
+        if (cut)
+            to = from + (uint32_t)room;
+        what.from = from;
+        what.to = to;
+        uint32_t i = transfer_new(e, what);
+        if (i == KVC_NONE)
+            return;
+        kvc_pool_take(pool, to - from);
+        kvc_pool_publish(pool, path, from, to, i, true, false);
+        struct kvc_flow_spec spec = {.tag = i};
+        uint64_t latency = tier->write_latency_ns;
+        if (!from_above)
+            spec.path[spec.n_path++] = r->d2h_link;
+        if (tier->write_link) {
+            spec.path[spec.n_path++] =
+                tier->write_link[tier->config->scope == KVC_CLUSTER ? r->id : what.instance];
+            latency += from_above ? 0 : e->host_latency_ns;
+        }
+        uint64_t tokens = (uint64_t)(to - from) * e->block_tokens;
+        start_flow(e, &spec, latency, tier->per_op_ns, tokens, tier->chunk_tokens);
+        tier->written_bytes += tokens * e->token_bytes;
+        if (cut)
+            return;
+    }
+}
+
+void kvc_tiers_store(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
+{
+    if (e->first_tier == KVC_LOWER_TIERS || e->tiers[e->first_tier].on_evict || !e->block_tokens)
+        return;
+    struct kvc_job *j = &e->jobs[job];
+    uint32_t chunk = e->tiers[e->first_tier].chunk_tokens;
+    uint64_t to = (uint64_t)j->computed / chunk * chunk / e->block_tokens;
+    if (to > j->held)
+        to = j->held;
+    if (to <= j->stored)
+        return;
+    struct kvc_transfer what = {.leaf = j->leaf, .from = j->stored, .to = (uint32_t)to,
+                                .again = j->arrived_before};
+    j->stored = (uint32_t)to;
+    store_range(e, e->first_tier, r, what, false, 1);
+}
+
+/* A pool above lost blocks [lo, hi) of seg, and the tier below takes what is evicted. */
+static void store_evicted(void *user, uint32_t seg, uint32_t lo, uint32_t hi)
+{
+    const struct kvc_eviction *v = user;
+    struct kvc_engine *e = v->engine;
+    uint32_t depth = e->trace->seg_depth[seg];
+    struct kvc_transfer what = {.leaf = seg, .from = depth + lo, .to = depth + hi,
+                                .again = UINT32_MAX};
+    store_range(e, v->tier, &e->replicas[v->replica], what, v->tier != e->first_tier,
+                2 + (v->tier < KVC_LOWER_TIERS ? v->tier : 0));
+}
+
+/* ---- ends of transfers ---- */
+
+/* Blocks that passed through host memory on their way up stay in dram, if there is room. */
+static void promote(struct kvc_engine *e, const struct kvc_transfer *x, const struct kvc_replica *r,
+                    struct kvc_path path)
+{
+    const struct kvc_tier *dram = &e->tiers[0];
+    if (x->tier == 0 || !dram->config->present || dram->on_evict)
+        return;
+    struct kvc_pool *pool = pool_of(e, dram, r);
+    uint32_t from = x->from, to;
+    for (; from < x->to && kvc_pool_gap(pool, path, &from, &to, x->to); from = to) {
+        uint64_t room = kvc_pool_available(pool);
+        if (room < to - from)
+            to = from + (uint32_t)room;
+        if (to == from)
+            break;
+        kvc_pool_take(pool, to - from);
+        kvc_pool_publish(pool, path, from, to, KVC_NONE, false, false);
+        kvc_pool_release(pool, path, from, to, KVC_NONE, false);
+    }
+    kvc_pool_touch(pool, path, kvc_pool_reach(pool, path, 0, x->to));
+}
+
+static void load_done(struct kvc_engine *e, const struct kvc_transfer *x)
+{
+    struct kvc_tier *tier = &e->tiers[x->tier];
+    struct kvc_pool *pool = &tier->pools[x->instance];
+    struct kvc_path path = kvc_engine_path(e, x->leaf, 0);
+    kvc_pool_release(pool, path, x->from, x->to, KVC_NONE, false);
+    if (!tier->config->inclusive)
+        kvc_pool_drop(pool, path, x->from, x->to);
+    promote(e, x, &e->replicas[x->replica], path);
+    if (--e->jobs[x->job].loads == 0)
+        kvc_replica_loaded(e, x->job);
+}
+
+void kvc_tiers_transfer_done(struct kvc_engine *e, uint32_t transfer)
+{
+    struct kvc_transfer x = e->transfers[transfer];
+    if (x.job != KVC_NONE) {
+        load_done(e, &x);
+    } else {
+        struct kvc_pool *pool = &e->tiers[x.tier].pools[x.instance];
+        struct kvc_path path = kvc_engine_path(e, x.leaf, 0);
+        kvc_pool_settle(pool, path, x.from, x.to, transfer);
+        kvc_pool_touch(pool, path, kvc_pool_reach(pool, path, 0, x.to));
+        const struct kvc_tier *next = next_tier(e, x.tier);
+        if (next && !next->on_evict)
+            store_range(e, (uint32_t)(next - e->tiers), &e->replicas[x.replica], x, true, 1);
+    }
+    e->transfers[transfer].next_free = e->free_transfer;
+    e->free_transfer = transfer;
+}
+
+/* ---- set-up ---- */
+
+struct link_figures {
+    char name[64];
+    double read, write;
+    uint64_t latency_ns, per_op_ns;
+};
+
+static enum kvc_status figures_of(const char *link, const struct kvc_tier_config *c,
+                                  struct link_figures *out, struct kvc_error *err)
+{
+    memset(out, 0, sizeof(*out));
+    if (c && !c->link[0]) {
+        strcpy(out->name, c->name);
+        out->read = out->write = c->link_bytes_per_s * c->link_efficiency;
+        out->latency_ns = c->link_latency_ns;
+    } else {
+        const struct kvc_link_profile *p = kvc_link_find(link);
+        if (!p)
+            return kvc_fail(err, KVC_ERR_INPUT, "no link is called \"%s\"", link);
+        strncpy(out->name, p->name, sizeof(out->name) - 1);
+        out->read = p->read_bytes_per_s.value;
+        out->write = p->write_bytes_per_s.value;
+        out->latency_ns = (uint64_t)(p->latency_ns.value + 0.5);
+        out->per_op_ns = (uint64_t)(p->per_op_ns.value + 0.5);
+    }
+    if (!(out->read > 0) || !(out->write > 0))
+        return kvc_fail(err, KVC_ERR_INPUT, "link \"%s\" has no bandwidth", out->name);
+    return KVC_OK;
+}
+
+static enum kvc_status add_link(struct kvc_engine *e, const char *link, const char *direction,
+                                double rate, uint32_t *out, struct kvc_error *err)
+{
+    char name[96];
+    snprintf(name, sizeof(name), "%s %s", link, direction);
+    return kvc_links_add(e->links, name, rate, out, err);
+}
+
+/* The link between host memory and the GPUs of each replica: dram's where there is dram, else the
+ * GPU's usual one. */
+static enum kvc_status init_host_links(struct kvc_engine *e, const struct kvc_gpu *gpu,
+                                       struct kvc_error *err)
+{
+    const struct kvc_tier_config *dram = &e->sc->tiers[0];
+    struct link_figures f;
+    enum kvc_status st = figures_of(dram->present ? dram->link : gpu->host_link,
+                                    dram->present ? dram : NULL, &f, err);
+    if (st != KVC_OK)
+        return st;
+    e->host_latency_ns = f.latency_ns;
+    e->host_per_op_ns = f.per_op_ns;
+    uint32_t gpus = e->sc->cluster.tp * e->sc->cluster.pp;
+    if (dram->present && dram->link_devices)
+        gpus = dram->link_devices;
+    for (uint32_t i = 0; i < e->n_replicas && st == KVC_OK; i++) {
+        st = add_link(e, f.name, "to GPU", f.read * gpus, &e->replicas[i].h2d_link, err);
+        if (st == KVC_OK)
+            st = add_link(e, f.name, "from GPU", f.write * gpus, &e->replicas[i].d2h_link, err);
+    }
+    return st;
+}
+
+static enum kvc_status init_tier_links(struct kvc_engine *e, struct kvc_tier *tier, uint32_t t,
+                                       struct kvc_error *err)
+{
+    const struct kvc_tier_config *c = tier->config;
+    struct link_figures f;
+    enum kvc_status st = figures_of(c->link, c, &f, err);
+    if (st != KVC_OK)
+        return st;
+    tier->read_latency_ns = tier->write_latency_ns = f.latency_ns;
+    tier->per_op_ns = f.per_op_ns;
+    if (t == 0)
+        return KVC_OK; /* the host link itself */
+    uint32_t n = c->scope == KVC_CLUSTER ? e->n_replicas : tier->instances;
+    uint32_t devices = c->link_devices;
+    if (!devices)
+        devices = t == 2 ? e->sc->cluster.tp * e->sc->cluster.pp : 1;
+    tier->read_link = kvc_calloc(n, sizeof(*tier->read_link));
+    tier->write_link = kvc_calloc(n, sizeof(*tier->write_link));
+    if (!tier->read_link || !tier->write_link)
+        return kvc_fail_nomem(err);
+    for (uint32_t i = 0; i < n && st == KVC_OK; i++) {
+        st = add_link(e, f.name, "read", f.read * devices, &tier->read_link[i], err);
+        if (st == KVC_OK)
+            st = add_link(e, f.name, "write", f.write * devices, &tier->write_link[i], err);
+    }
+    return st;
+}
+
+static enum kvc_status init_tier(struct kvc_engine *e, uint32_t t, struct kvc_error *err)
+{
+    struct kvc_tier *tier = &e->tiers[t];
+    const struct kvc_tier_config *c = tier->config;
+    const struct kvc_eviction_ops *order = kvc_eviction_find(c->policy);
+    if (!order)
+        return kvc_fail(err, KVC_ERR_INPUT, "no eviction policy is called \"%s\"", c->policy);
+    uint32_t nodes = e->replicas[e->n_replicas - 1].node + 1;
+    tier->instances = c->scope == KVC_CLUSTER ? 1 : c->scope == KVC_PER_NODE ? nodes
+                                                                             : e->n_replicas;
+    tier->chunk_tokens = c->chunk_tokens ? c->chunk_tokens : e->page_tokens;
+    tier->on_evict = c->write == KVC_WRITE_ON_EVICT || c->write == KVC_WRITE_BACK;
+    tier->selective = c->write == KVC_WRITE_SELECTIVE;
+    tier->pools = kvc_calloc(tier->instances, sizeof(*tier->pools));
+    tier->evictions = kvc_calloc(tier->instances, sizeof(*tier->evictions));
+    if (!tier->pools || !tier->evictions)
+        return kvc_fail_nomem(err);
+    uint64_t bytes = c->capacity_bytes;
+    if (c->scope == KVC_PER_GPU)
+        bytes *= (uint64_t)e->sc->cluster.tp * e->sc->cluster.pp;
+    uint64_t block_bytes = e->token_bytes * e->block_tokens;
+    for (uint32_t i = 0; i < tier->instances; i++)
+        if (!kvc_pool_init(&tier->pools[i], e->trace, e->block_tokens ? e->block_tokens : 1,
+                           block_bytes ? bytes / block_bytes : 0, order->touch_moves))
+            return kvc_fail_nomem(err);
+    return init_tier_links(e, tier, t, err);
+}
+
+/* What a pool evicts goes to the tier below where that one is written so. */
+static void connect_evictions(struct kvc_engine *e)
+{
+    const struct kvc_tier *first = &e->tiers[e->first_tier];
+    for (uint32_t i = 0; i < e->n_replicas && first->on_evict; i++) {
+        struct kvc_replica *r = &e->replicas[i];
+        r->eviction = (struct kvc_eviction){e, i, e->first_tier};
+        r->pool.evicted = store_evicted;
+        r->pool.evicted_user = &r->eviction;
+    }
+    for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++) {
+        const struct kvc_tier *next = next_tier(e, t);
+        if (!e->tiers[t].config->present || !next || !next->on_evict)
+            continue;
+        for (uint32_t i = e->n_replicas; i-- > 0;) {
+            uint32_t k = kvc_tier_instance(e, &e->tiers[t], &e->replicas[i]);
+            e->tiers[t].evictions[k] =
+                (struct kvc_eviction){e, i, (uint32_t)(next - e->tiers)};
+            e->tiers[t].pools[k].evicted = store_evicted;
+            e->tiers[t].pools[k].evicted_user = &e->tiers[t].evictions[k];
+        }
+    }
+}
+
+enum kvc_status kvc_tiers_init(struct kvc_engine *e, struct kvc_error *err)
+{
+    e->first_tier = KVC_LOWER_TIERS;
+    e->free_transfer = KVC_NONE;
+    for (uint32_t t = KVC_LOWER_TIERS; t-- > 0;) {
+        e->tiers[t].config = &e->sc->tiers[t];
+        if (e->sc->tiers[t].present)
+            e->first_tier = t;
+    }
+    if (e->first_tier == KVC_LOWER_TIERS)
+        return KVC_OK;
+    const struct kvc_gpu *gpu = kvc_gpu_find(e->sc->cluster.gpu);
+    if (!gpu)
+        return kvc_fail(err, KVC_ERR_INPUT, "no GPU is called \"%s\"", e->sc->cluster.gpu);
+    enum kvc_status st = init_host_links(e, gpu, err);
+    for (uint32_t t = 0; t < KVC_LOWER_TIERS && st == KVC_OK; t++)
+        if (e->tiers[t].config->present)
+            st = init_tier(e, t, err);
+    if (st == KVC_OK)
+        connect_evictions(e);
+    return st;
+}
+
+void kvc_tiers_clear(struct kvc_engine *e)
+{
+    for (uint32_t t = 0; t < KVC_LOWER_TIERS; t++) {
+        struct kvc_tier *tier = &e->tiers[t];
+        for (uint32_t i = 0; tier->pools && i < tier->instances; i++)
+            kvc_pool_clear(&tier->pools[i]);
+        kvc_free(tier->pools);
+        kvc_free(tier->evictions);
+        kvc_free(tier->read_link);
+        kvc_free(tier->write_link);
+    }
+    kvc_free(e->transfers);
+}
