@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Step times against bounds that need no table, against themselves in another form, and at their
+ * edges. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/rng.h"
+#include "models/models.h"
+
+static struct kvc_step_model *build(const char *llm, const char *gpu, enum kvc_dtype weights,
+                                    enum kvc_dtype kv, uint32_t tp)
+{
+    struct kvc_step_config config = {kvc_llm_find(llm), kvc_gpu_find(gpu), "vllm", weights, kv, tp, 1, 1};
+    struct kvc_step_model *m = NULL;
+    struct kvc_error err = {0};
+
+    if (kvc_step_model_create(&m, &config, &err) != KVC_OK)
+        fail_msg("%s on %s tp %u: %s", llm, gpu, tp, err.text);
+    return m;
+}
+
+static double prefill_ns(const struct kvc_step_model *m, uint32_t tokens, uint32_t past)
+{
+    struct kvc_chunk c = {tokens, past};
+    return (double)kvc_step_ns(m, &c, 1, 0, 0, 1, NULL);
+}
+
+static double decode_ns(const struct kvc_step_model *m, uint32_t n, uint64_t context)
+{
+    return (double)kvc_step_ns(m, NULL, 0, n, context, n, NULL);
+}
+
+static const struct combination {
+    const char *llm, *gpu;
+    enum kvc_dtype weights, kv;
+    uint32_t tp;
+} combinations[] = {
+    {"Llama-3.1-70B", "h100_sxm", KVC_FP8, KVC_FP8, 8},   {"Llama-3.1-70B", "h200_sxm", KVC_FP8, KVC_FP8, 8},
+    {"Llama-3.1-70B", "b200_sxm", KVC_FP8, KVC_FP8, 8},   {"Llama-3.1-70B", "b200_sxm", KVC_NVFP4, KVC_FP8, 4},
+    {"Llama-3.1-70B", "h200_sxm", KVC_BF16, KVC_BF16, 2}, {"Llama-3.1-8B", "h100_sxm", KVC_BF16, KVC_BF16, 1},
+    {"Qwen3-32B", "gh200_144", KVC_FP8, KVC_BF16, 1},     {"Llama-3.1-70B", "mi300x", KVC_FP8, KVC_FP8, 4},
+    {"gpt-oss-120b", "h100_sxm", KVC_MXFP4, KVC_BF16, 2}, {"Qwen3-235B-A22B", "h200_sxm", KVC_FP8, KVC_FP8, 4},
+    {"DeepSeek-V3", "h200_sxm", KVC_FP8, KVC_BF16, 8},    {"Gemma-3-27B", "h100_sxm", KVC_BF16, KVC_BF16, 1},
+};
+#define COMBINATIONS (sizeof combinations / sizeof combinations[0])
+
+static struct kvc_step_model *combination(size_t i)
+{
+    const struct combination *c = &combinations[i];
+    return build(c->llm, c->gpu, c->weights, c->kv, c->tp);
+}
+
+/* A step reads every dense weight once and can't compute faster than the peak. */
+static void no_step_beats_the_machine(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COMBINATIONS; i++) {
+        const struct combination *c = &combinations[i];
+        const struct kvc_llm *l = kvc_llm_find(c->llm);
+        const struct kvc_gpu *g = kvc_gpu_find(c->gpu);
+        struct kvc_step_model *m = combination(i);
+        double active = l->experts ? l->params_active_b : l->params_total_b;
+        double touched = active * 1e9 - 2.0 * l->vocab * l->hidden; /* the embedding is a look-up */
+        double peak = c->weights == KVC_NVFP4 ? g->fp4_flops.value
+                      : c->weights == KVC_FP8 ? g->fp8_flops.value
+                                              : g->bf16_flops.value;
+        double stream = 1e9 * touched * kvc_dtype_bytes(c->weights) / c->tp / g->hbm_bytes_per_s.value;
+        double compute = 1e9 * 2.0 * touched * 8192 / c->tp / peak;
+        double kv = 1e9 * (double)kvc_llm_kv_bytes_per_token(l, c->kv, c->tp) * 64 * 8192 / c->tp /
+                    g->hbm_bytes_per_s.value;
+        if (l->experts) /* MXFP4's other weights are larger, and one token may share experts */
+            stream *= 0.9;
+        assert_true(decode_ns(m, 1, 100) >= stream);
+        assert_true(decode_ns(m, 64, 64 * 8192) >= stream + kv);
+        assert_true(prefill_ns(m, 8192, 0) >= compute);
+        /* nor is it absurdly slow: within 20 times of what the machine could do */
+        if (g->kernels_measured && !l->experts)
+            assert_true(prefill_ns(m, 8192, 0) < 20 * compute);
+        kvc_step_model_destroy(m);
+    }
+}
+
+static void more_work_is_never_faster(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COMBINATIONS; i++) {
+        struct kvc_step_model *m = combination(i);
+        double last = 0;
+        for (uint32_t tokens = 1; tokens <= 40000; tokens += tokens < 1100 ? 1 : 97) {
+            double ns = prefill_ns(m, tokens, 0);
+            assert_true(ns >= last);
+            last = ns;
+        }
+        last = 0;
+        for (uint32_t past = 0; past <= 200000; past += 777) {
+            double ns = prefill_ns(m, 512, past);
+            assert_true(ns >= last);
+            last = ns;
+        }
+        last = 0;
+        for (uint32_t n = 1; n <= 2048; n++) {
+            double ns = decode_ns(m, n, 500000);
+            assert_true(ns >= last);
+            last = ns;
+        }
+        last = 0;
+        for (uint64_t context = 1; context < 100000000; context += 1 + context / 7) {
+            double ns = decode_ns(m, 37, context);
+            assert_true(ns >= last);
+            last = ns;
+        }
+        kvc_step_model_destroy(m);
+    }
+}
+
+static uint64_t cost_ns(const struct kvc_decode_cost *c, uint64_t context)
+{
+    __int128 q48 = ((__int128)c->c0_q16 << 32) + (__int128)c->c1_q48 * (__int128)context;
+    return (uint64_t)((q48 + ((__int128)1 << 47)) >> 48);
+}
+
+/* The fixed-point stretch and the plain estimate are one function. */
+static void stretch_agrees_with_the_step(void **state)
+{
+    (void)state;
+    uint64_t rng = kvc_rng_stream(7, "models/stretch");
+    for (size_t i = 0; i < COMBINATIONS; i++) {
+        struct kvc_step_model *m = combination(i);
+        for (int k = 0; k < 4000; k++) {
+            uint32_t n = 1 + (uint32_t)kvc_rng_below(&rng, k % 2 ? 64 : 3000);
+            uint64_t context = kvc_rng_below(&rng, k % 3 ? n * 2048ull : 50000000);
+            struct kvc_decode_cost c;
+            uint64_t host, step = kvc_step_ns(m, NULL, 0, n, context, n, &host);
+            kvc_step_decode(m, n, context, &c);
+            uint64_t fixed = cost_ns(&c, context);
+            assert_true(fixed + 1 >= step && fixed <= step + 1);
+            assert_int_equal(c.host_ns, host);
+            assert_true(context <= c.context_end);
+            if (c.context_end != UINT64_MAX) { /* the last context it holds for */
+                uint64_t at_end = kvc_step_ns(m, NULL, 0, n, c.context_end, n, NULL);
+                fixed = cost_ns(&c, c.context_end);
+                assert_true(fixed + 1 >= at_end && fixed <= at_end + 1);
+            }
+        }
+        kvc_step_model_destroy(m);
+    }
+}
+
+/* k steps from one stretch: the closed sum is exact, and within a nanosecond a step of the sum of
+ * single estimates. */
+static void stretch_sums_exactly(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COMBINATIONS; i++) {
+        struct kvc_step_model *m = combination(i);
+        uint32_t n = 48;
+        uint64_t context = 48 * 3000, k = 1000, plain = 0;
+        struct kvc_decode_cost c;
+        __int128 added = 0, closed;
+        kvc_step_decode(m, n, context, &c);
+        assert_true(context + n * k <= c.context_end);
+        for (uint64_t j = 0; j < k; j++) {
+            added += ((__int128)c.c0_q16 << 32) + (__int128)c.c1_q48 * (__int128)(context + n * j);
+            plain += kvc_step_ns(m, NULL, 0, n, context + n * j, n, NULL);
+        }
+        closed = (((__int128)c.c0_q16 << 32) * (__int128)k) +
+                 (__int128)c.c1_q48 * (__int128)(k * context + n * (k * (k - 1) / 2));
+        assert_true(added == closed);
+        int64_t sum = (int64_t)(closed >> 48), difference = sum - (int64_t)plain;
+        assert_true(difference <= (int64_t)k && difference >= -(int64_t)k);
+        kvc_step_model_destroy(m);
+    }
+}
+
+/* Twice the GPUs: faster, but never more than twice as fast. */
+static void tensor_parallelism_has_limits(void **state)
+{
+    (void)state;
+    static const char *const gpus[] = {"h100_sxm", "h200_sxm", "b200_sxm"};
+    for (size_t g = 0; g < 3; g++) {
+        struct kvc_step_model *m2 = build("Llama-3.1-70B", gpus[g], KVC_FP8, KVC_FP8, 2);
+        struct kvc_step_model *m4 = build("Llama-3.1-70B", gpus[g], KVC_FP8, KVC_FP8, 4);
+        struct kvc_step_model *m8 = build("Llama-3.1-70B", gpus[g], KVC_FP8, KVC_FP8, 8);
+        double a = prefill_ns(m2, 8192, 0), b = prefill_ns(m4, 8192, 0), c = prefill_ns(m8, 8192, 0);
+        assert_true(a > b && b > c && b > a / 2 && c > b / 2);
+        a = decode_ns(m2, 64, 64 * 4096);
+        b = decode_ns(m4, 64, 64 * 4096);
+        c = decode_ns(m8, 64, 64 * 4096);
+        assert_true(a > b && b > c && b > a / 2 && c > b / 2);
+        assert_true(kvc_step_kv_capacity_bytes(m8, 0.92, 8192) > kvc_step_kv_capacity_bytes(m4, 0.92, 8192));
+        kvc_step_model_destroy(m2);
+        kvc_step_model_destroy(m4);
+        kvc_step_model_destroy(m8);
+    }
+}
+
+/* One chunk of 8192 tokens attends as much as four of 2048 one after the other; only launches,
+ * padding and host time are added by cutting. */
+static void chunks_add_up(void **state)
+{
+    (void)state;
+    struct kvc_step_model *m = build("Llama-3.1-70B", "h200_sxm", KVC_FP8, KVC_FP8, 8);
+    double whole = prefill_ns(m, 8192, 0), cut = 0;
+    for (uint32_t past = 0; past < 8192; past += 2048)
+        cut += prefill_ns(m, 2048, past);
+    assert_true(cut > whole && cut < 1.35 * whole);
+    kvc_step_model_destroy(m);
+}
+
+static void halving_kv_bytes_pays_at_long_context(void **state)
+{
+    (void)state;
+    static const char *const gpus[] = {"h100_sxm", "h200_sxm", "b200_sxm"};
+    for (size_t g = 0; g < 3; g++) {
+        struct kvc_step_model *wide = build("Llama-3.1-70B", gpus[g], KVC_FP8, KVC_BF16, 8);
+        struct kvc_step_model *narrow = build("Llama-3.1-70B", gpus[g], KVC_FP8, KVC_FP8, 8);
+        assert_true(decode_ns(narrow, 64, 64 * 16384) < decode_ns(wide, 64, 64 * 16384));
+        assert_true(decode_ns(narrow, 64, 64 * 16384) > 0.5 * decode_ns(wide, 64, 64 * 16384));
+        kvc_step_model_destroy(wide);
+        kvc_step_model_destroy(narrow);
+    }
+}
+
+static void expect_refusal(const struct kvc_step_config *config, enum kvc_status status, const char *word)
+{
+    struct kvc_step_model *m = NULL;
+    struct kvc_error err = {0};
+    enum kvc_status got = kvc_step_model_create(&m, config, &err);
+    if (got != status || !strstr(err.text, word))
+        fail_msg("status %d, '%s' where '%s' was expected", got, err.text, word);
+    assert_null(m);
+}
+
+static void bad_shapes_are_refused_in_words(void **state)
+{
+    (void)state;
+    struct kvc_step_config c = {kvc_llm_find("Llama-3.1-70B"), kvc_gpu_find("h200_sxm"), "vllm",
+                                KVC_FP8, KVC_FP8, 3, 1, 1};
+    expect_refusal(&c, KVC_ERR_USAGE, "heads");
+    c.tp = 0;
+    expect_refusal(&c, KVC_ERR_USAGE, "tp 0");
+    c.tp = 8;
+    c.pp = 2;
+    expect_refusal(&c, KVC_ERR_UNSUPPORTED, "pipeline");
+    c.pp = 1;
+    c.ep = 8;
+    expect_refusal(&c, KVC_ERR_UNSUPPORTED, "expert");
+    c.ep = 1;
+    c.backend = "vlm";
+    expect_refusal(&c, KVC_ERR_UNSUPPORTED, "vllm");
+    c.backend = "vllm";
+    c.weights = KVC_NVFP4; /* Hopper has no fp4 */
+    expect_refusal(&c, KVC_ERR_UNSUPPORTED, "h200_sxm");
+    c.weights = KVC_INT4;
+    expect_refusal(&c, KVC_ERR_UNSUPPORTED, "bf16 or fp8");
+    c.weights = KVC_FP8;
+    c.kv = KVC_INT8;
+    expect_refusal(&c, KVC_ERR_UNSUPPORTED, "KV dtype");
+    c.kv = KVC_FP8;
+    c.llm = kvc_llm_find("Kimi-K3");
+    expect_refusal(&c, KVC_ERR_UNSUPPORTED, "not known");
+    c.llm = NULL;
+    expect_refusal(&c, KVC_ERR_USAGE, "LLM");
+}
+
+/* Every pair of profiles either gives sane times or says why not. */
+static void all_profiles_build_or_say_why(void **state)
+{
+    (void)state;
+    size_t built = 0, refused = 0;
+    for (const char *const *l = kvc_llm_names(); *l; l++) {
+        for (const char *const *g = kvc_gpu_names(); *g; g++) {
+            struct kvc_step_config c = {kvc_llm_find(*l), kvc_gpu_find(*g), "vllm", KVC_FP8, KVC_FP8, 8, 1, 1};
+            struct kvc_step_model *m = NULL;
+            struct kvc_error err = {0};
+            if (kvc_step_model_create(&m, &c, &err) != KVC_OK) {
+                assert_true(strlen(err.text) > 10);
+                refused++;
+                continue;
+            }
+            double d = decode_ns(m, 8, 8 * 2000), p = prefill_ns(m, 4096, 0);
+            if (!(d > 1e6 && d < 1e9 && p > 1e6 && p < 2e10))
+                fail_msg("%s on %s: decode %g ns, prefill %g ns", *l, *g, d, p);
+            struct kvc_time_band band;
+            kvc_step_band(m, &band);
+            assert_true(band.tpot_low < 1 && band.tpot_high > 1 && strlen(band.source) > 10);
+            kvc_step_model_destroy(m);
+            built++;
+        }
+    }
+    print_message("built %zu, refused %zu\n", built, refused);
+    assert_true(built > 200);
+}
+
+/* Measured kernels promise a narrower band than assumed ones. */
+static void bands_follow_the_evidence(void **state)
+{
+    (void)state;
+    struct kvc_time_band known, assumed;
+    struct kvc_step_model *a = build("Llama-3.1-70B", "h200_sxm", KVC_FP8, KVC_FP8, 8);
+    struct kvc_step_model *b = build("Llama-3.1-70B", "gh200_144", KVC_FP8, KVC_FP8, 2);
+    kvc_step_band(a, &known);
+    kvc_step_band(b, &assumed);
+    assert_true(known.tpot_high < assumed.tpot_high && known.tpot_low > assumed.tpot_low);
+    assert_true(known.ttft_high < assumed.ttft_high && known.ttft_low > assumed.ttft_low);
+    assert_non_null(strstr(assumed.source, "assumed"));
+    kvc_step_model_destroy(a);
+    kvc_step_model_destroy(b);
+}
+
+static void count_figure(void *user, const char *group, const char *name, const char *value,
+                         const char *kind, const char *source)
+{
+    size_t *n = user;
+    assert_true(strlen(group) && strlen(name) && strlen(value) && strlen(kind) && strlen(source));
+    ++*n;
+}
+
+static void explanation_has_a_source_for_everything(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COMBINATIONS; i++) {
+        struct kvc_step_model *m = combination(i);
+        size_t n = 0;
+        kvc_step_explain(m, count_figure, &n);
+        assert_true(n >= 15);
+        kvc_step_model_destroy(m);
+    }
+}
+
+static void empty_steps_and_hosts_share(void **state)
+{
+    (void)state;
+    struct kvc_step_model *m = build("Llama-3.1-8B", "h100_sxm", KVC_BF16, KVC_BF16, 1);
+    struct kvc_chunk c = {100, 0};
+    uint64_t host = 1, with;
+    assert_int_equal(kvc_step_ns(m, NULL, 0, 0, 0, 0, &host), 0);
+    assert_int_equal(host, 0);
+    /* h0 + h1 n, and hp with a prefill (ACCURACY.md section 3) */
+    kvc_step_ns(m, NULL, 0, 10, 1000, 10, &host);
+    assert_int_equal(host, 166000 + 85000);
+    with = kvc_step_ns(m, &c, 1, 10, 1000, 11, &host);
+    assert_int_equal(host, 166000 + 11 * 8500 + 2400000);
+    assert_true(with > host);
+    assert_int_equal(kvc_step_front_ns(m), 50000000);
+    kvc_step_model_destroy(m);
+}
+
+static void running_out_of_memory_is_clean(void **state)
+{
+    (void)state;
+    struct kvc_step_config config = {kvc_llm_find("Llama-3.1-8B"), kvc_gpu_find("mi300x"), "vllm",
+                                     KVC_BF16, KVC_BF16, 1, 1, 1};
+    struct kvc_error err = {0};
+    for (uint64_t n = 1; n < 10000; n++) {
+        struct kvc_step_model *m = NULL;
+        kvc_alloc_fail_after(n);
+        enum kvc_status status = kvc_step_model_create(&m, &config, &err);
+        kvc_alloc_fail_after(0);
+        if (status == KVC_OK) {
+            kvc_step_model_destroy(m);
+            return;
+        }
+        assert_int_equal(status, KVC_ERR_NOMEM);
+        assert_null(m);
+    }
+    fail_msg("never succeeded");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_step_beats_the_machine),
+        cmocka_unit_test(more_work_is_never_faster),
+        cmocka_unit_test(stretch_agrees_with_the_step),
+        cmocka_unit_test(stretch_sums_exactly),
+        cmocka_unit_test(tensor_parallelism_has_limits),
+        cmocka_unit_test(chunks_add_up),
+        cmocka_unit_test(halving_kv_bytes_pays_at_long_context),
+        cmocka_unit_test(bad_shapes_are_refused_in_words),
+        cmocka_unit_test(all_profiles_build_or_say_why),
+        cmocka_unit_test(bands_follow_the_evidence),
+        cmocka_unit_test(explanation_has_a_source_for_everything),
+        cmocka_unit_test(empty_steps_and_hosts_share),
+        cmocka_unit_test(running_out_of_memory_is_clean),
+    };
+    return cmocka_run_group_tests_name("models_step", tests, NULL, NULL);
+}
