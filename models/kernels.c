@@ -122,36 +122,44 @@ static void near_insert(struct near best[4], double distance, const char *ratios
     }
 }
 
-/* Inverse-distance mean of the nearest four measured (n, k), distance in log2. */
-static void blend(const struct kvc_jval *table, struct kvc_gemm *g)
+/* Reads the knots (their logarithms) and blends the rows "a b: percent .." of table: the
+ * inverse-distance mean of the nearest four (a, b), distance in log2. Returns the knots. */
+static uint32_t blend(const struct kvc_jval *object, const char *knots_key, const char *table_key,
+                      double a, double b, double *log_knots, double *ratio)
 {
     struct near best[4] = {{HUGE_VAL, NULL}, {HUGE_VAL, NULL}, {HUGE_VAL, NULL}, {HUGE_VAL, NULL}};
-    double weight = 0, row[KVC_M_KNOTS];
-    double ln = log2(g->n), lk = log2(g->k);
+    const struct kvc_jval *table = kvc_jval_member(object, table_key);
+    const char *knots = kvc_profile_string(object, knots_key);
+    double weight = 0, row[KVC_M_KNOTS], la = log2(a), lb = log2(b);
 
+    if (!table || !knots)
+        return 0;
+    uint32_t n = (uint32_t)numbers(knots, log_knots, KVC_M_KNOTS);
     for (const struct kvc_jval *v = kvc_jval_first(table); v; v = kvc_jval_next(v)) {
         const char *text = kvc_jval_string(v);
         const char *colon = text ? strchr(text, ':') : NULL;
-        double nk[2];
-        if (!colon || numbers(text, nk, 2) != 2)
+        double at[2];
+        if (!colon || numbers(text, at, 2) != 2)
             continue;
-        double dn = log2(nk[0]) - ln, dk = log2(nk[1]) - lk;
-        near_insert(best, sqrt(dn * dn + dk * dk), colon + 1);
+        double da = log2(at[0]) - la, db = log2(at[1]) - lb;
+        near_insert(best, sqrt(da * da + db * db), colon + 1);
     }
-    for (uint32_t j = 0; j < g->knots; j++)
-        g->ratio[j] = 0;
-    for (int i = 0; i < 4 && best[i].ratios; i++) {
-        bool exact = best[0].distance < 1e-9;
+    for (uint32_t j = 0; j < n; j++) {
+        log_knots[j] = log(log_knots[j]);
+        ratio[j] = 0;
+    }
+    bool exact = best[0].distance < 1e-9;
+    for (int i = 0; i < (exact ? 1 : 4) && best[i].ratios; i++) {
         double w = exact ? 1.0 : 1.0 / best[i].distance;
-        numbers(best[i].ratios, row, g->knots);
-        for (uint32_t j = 0; j < g->knots; j++)
-            g->ratio[j] += w * row[j] / 100;
+        if (numbers(best[i].ratios, row, n) != n)
+            continue;
+        for (uint32_t j = 0; j < n; j++)
+            ratio[j] += w * row[j] / 100;
         weight += w;
-        if (exact)
-            break;
     }
-    for (uint32_t j = 0; j < g->knots; j++)
-        g->ratio[j] = weight > 0 ? g->ratio[j] / weight : 1.0;
+    for (uint32_t j = 0; j < n; j++)
+        ratio[j] = weight > 0 ? ratio[j] / weight : 1.0;
+    return n;
 }
 
 enum kvc_status kvc_kernels_gemm(const struct kvc_kernels *kernels, enum kvc_dtype dtype, uint32_t n,
@@ -184,13 +192,7 @@ enum kvc_status kvc_kernels_gemm(const struct kvc_kernels *kernels, enum kvc_dty
         out->floor_ns = engine->fused_floor_ns.value +
                         1e9 * (double)n * k * out->weight_bytes / (0.95 * bandwidth);
     }
-    const char *m = kvc_profile_string(table, "m");
-    double knots[KVC_M_KNOTS];
-    out->knots = m ? (uint32_t)numbers(m, knots, KVC_M_KNOTS) : 0;
-    for (uint32_t i = 0; i < out->knots; i++)
-        out->log_m[i] = log(knots[i]);
-    if (out->knots)
-        blend(kvc_jval_member(table, "percent_of_roofline"), out);
+    out->knots = blend(table, "m", "percent_of_roofline", n, k, out->log_m, out->ratio);
     return KVC_OK;
 }
 
@@ -264,7 +266,7 @@ bool kvc_kernels_decode(const struct kvc_kernels *kernels, enum kvc_dtype kv, ui
 }
 
 bool kvc_kernels_prefill(const struct kvc_kernels *kernels, enum kvc_dtype kv, uint32_t head_dim,
-                         struct kvc_prefill_form *out, bool *exact)
+                         uint32_t heads, uint32_t kv_heads, struct kvc_prefill_form *out, bool *exact)
 {
     const struct kvc_jval *v =
         nearest_dim(member2(kernels->doc, "prefill_attention", kv_name(kv)), head_dim, exact);
@@ -276,9 +278,17 @@ bool kvc_kernels_prefill(const struct kvc_kernels *kernels, enum kvc_dtype kv, u
     flops = kvc_profile_number(v, "flops", 0);
     if (flops <= 0)
         flops = kvc_profile_number(v, "compute_efficiency", 0) * kernels->gpu->bf16_flops.value;
-    *out = (struct kvc_prefill_form){kvc_profile_number(v, "launch_ns", 0), flops,
-                                     kvc_profile_number(v, "q0", 0), kvc_profile_number(v, "p0", 0)};
+    *out = (struct kvc_prefill_form){.launch_ns = kvc_profile_number(v, "launch_ns", 0),
+                                     .flops = flops,
+                                     .q0 = kvc_profile_number(v, "q0", 0),
+                                     .p0 = kvc_profile_number(v, "p0", 0)};
+    out->knots = blend(v, "tokens", "percent_of_form", heads, kv_heads, out->log_tokens, out->ratio);
     return flops > 0;
+}
+
+double kvc_prefill_ratio(const struct kvc_prefill_form *form, double tokens)
+{
+    return between(form->log_tokens, form->ratio, form->knots, log(tokens));
 }
 
 bool kvc_kernels_mla(const struct kvc_kernels *kernels, enum kvc_dtype kv, struct kvc_mla_form *out)

@@ -35,18 +35,24 @@ double kvc_gemm_ns(const struct kvc_gemm *gemm, double m);
 struct kvc_decode_form { /* overhead + bytes / (efficiency * bandwidth) */
     double overhead_ns, bandwidth_efficiency;
 };
-struct kvc_prefill_form { /* launch + 4 H D (q + q0)(past + q/2 + p0) / flops */
+/* launch + 4 H D (q + q0)(past + q/2 + p0) / flops; without a past, times a ratio measured for one
+ * sequence of q tokens at these heads. */
+struct kvc_prefill_form {
     double launch_ns, flops, q0, p0;
+    uint32_t knots;
+    double log_tokens[KVC_M_KNOTS], ratio[KVC_M_KNOTS];
 };
 struct kvc_mla_form { /* ANALYSIS.md section 5 */
     double decode_overhead_ns, decode_bandwidth, decode_compute;
     double prefill_overhead_ns, prefill_compute, prefill_c;
 };
-/* kv is bf16 or fp8; the nearest measured head size is taken, *exact tells whether it is head_dim. */
+/* kv is bf16 or fp8; the nearest measured head size is taken, *exact tells whether it is head_dim.
+ * heads and kv_heads are those of one rank. */
 bool kvc_kernels_decode(const struct kvc_kernels *kernels, enum kvc_dtype kv, uint32_t head_dim,
                         struct kvc_decode_form *out, bool *exact);
 bool kvc_kernels_prefill(const struct kvc_kernels *kernels, enum kvc_dtype kv, uint32_t head_dim,
-                         struct kvc_prefill_form *out, bool *exact);
+                         uint32_t heads, uint32_t kv_heads, struct kvc_prefill_form *out, bool *exact);
+double kvc_prefill_ratio(const struct kvc_prefill_form *form, double tokens); /* 1 where not measured */
 bool kvc_kernels_mla(const struct kvc_kernels *kernels, enum kvc_dtype kv, struct kvc_mla_form *out);
 
 /* Time of one all-reduce as a function of its bytes, never falling. */

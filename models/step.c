@@ -28,10 +28,11 @@ static double decode_attention(const struct kvc_step_model *m, uint32_t n, uint6
 
 static double prefill_attention(const struct kvc_step_model *m, const struct kvc_chunk *c)
 {
-    double q = c->tokens + m->q0, keys = c->past + 0.5 * c->tokens;
+    double keys = c->past + 0.5 * c->tokens;
     double capped = keys < (double)m->cap_tokens ? keys : (double)m->cap_tokens;
 
-    return q * (m->prefill_full * (keys + m->p0) + m->prefill_capped * (capped + m->p0));
+    return kvc_token_table_at(&m->prefill, c->tokens) * (keys + m->p0) +
+           m->prefill_capped * (c->tokens + m->q0) * (capped + m->p0);
 }
 
 uint64_t kvc_step_ns(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
@@ -133,6 +134,7 @@ void kvc_step_model_destroy(struct kvc_step_model *model)
         return;
     kvc_free(model->layers.ns);
     kvc_free(model->head.ns);
+    kvc_free(model->prefill.ns);
     kvc_kernels_destroy(model->kernels);
     kvc_free(model);
 }

@@ -247,7 +247,25 @@ static enum kvc_status fill_tables(struct kvc_step_model *m, const struct parts 
     return KVC_OK;
 }
 
-static void mla_attention(struct kvc_step_model *m, const struct kvc_mla_form *f)
+/* per_key: cost of one new token on one key. form NULL: no measured ratios. */
+static bool fill_prefill(struct kvc_step_model *m, double per_key, double layers,
+                         const struct kvc_prefill_form *form)
+{
+    if (!table_init(&m->prefill, KVC_MAX_STEP_TOKENS))
+        return false;
+    for (size_t i = 0; i < 17 + (KVC_MAX_STEP_TOKENS - 16) / 16; i++) {
+        double q = table_tokens(i), keys = 0.5 * q + m->p0, plain = per_key * (q + m->q0), v = plain;
+        if (form && form->knots && layers > 0 && i > 0) {
+            /* the ratio holds for the whole call, launch included; the launch is charged once a step */
+            double launch = layers * form->launch_ns;
+            v = (kvc_prefill_ratio(form, q) * (launch + plain * keys) - launch) / keys;
+        }
+        m->prefill.ns[i] = v > 0.5 * plain ? v : 0.5 * plain;
+    }
+    return table_finish(&m->prefill, 0);
+}
+
+static bool mla_attention(struct kvc_step_model *m, const struct kvc_mla_form *f)
 {
     const struct kvc_llm *l = &m->llm;
     double layers = l->layers - l->linear_layers, heads = l->heads / m->tp;
@@ -268,13 +286,14 @@ static void mla_attention(struct kvc_step_model *m, const struct kvc_mla_form *f
         m->decode_per_capped = layers * token;
         m->decode_per_token = 1e9 * layers * l->indexer_dim * size / (f->decode_bandwidth * bandwidth);
         m->prefill_capped = prefill;
+        prefill = 0;
     } else {
         m->decode_per_token = layers * token;
-        m->prefill_full = prefill;
     }
+    return fill_prefill(m, prefill, layers, NULL);
 }
 
-static void plain_attention(struct kvc_step_model *m, const struct kvc_decode_form *d,
+static bool plain_attention(struct kvc_step_model *m, const struct kvc_decode_form *d,
                             const struct kvc_prefill_form *f)
 {
     const struct kvc_llm *l = &m->llm;
@@ -286,7 +305,6 @@ static void plain_attention(struct kvc_step_model *m, const struct kvc_decode_fo
     m->decode_per_sequence = 1e9 * 4.0 * heads * (full * dim + window * wdim) / rate;
     m->decode_per_token = 1e9 * full * 2.0 * ceil_div(l->kv_heads, m->tp) * dim * size / rate;
     m->prefill_fixed = (full + window) * f->launch_ns;
-    m->prefill_full = 1e9 * full * 4.0 * heads * dim / f->flops;
     m->q0 = f->q0;
     m->p0 = f->p0;
     if (window > 0) {
@@ -295,6 +313,7 @@ static void plain_attention(struct kvc_step_model *m, const struct kvc_decode_fo
             1e9 * window * 2.0 * ceil_div(l->window_kv_heads, m->tp) * wdim * size / rate;
         m->prefill_capped = 1e9 * window * 4.0 * heads * wdim / f->flops;
     }
+    return fill_prefill(m, 1e9 * full * 4.0 * heads * dim / f->flops, full, f);
 }
 
 static enum kvc_status build_attention(struct kvc_step_model *m, struct kvc_error *err)
@@ -307,12 +326,15 @@ static enum kvc_status build_attention(struct kvc_step_model *m, struct kvc_erro
     if (m->llm.kv_lora_rank) {
         if (!kvc_kernels_mla(m->kernels, m->kv, &mla))
             return kvc_fail(err, KVC_ERR_UNSUPPORTED, "no latent attention times for %s", m->gpu.id);
-        mla_attention(m, &mla);
+        if (!mla_attention(m, &mla))
+            return kvc_fail_nomem(err);
     } else {
         if (!kvc_kernels_decode(m->kernels, m->kv, m->llm.head_dim, &decode, &exact_decode) ||
-            !kvc_kernels_prefill(m->kernels, m->kv, m->llm.head_dim, &prefill, &exact_prefill))
+            !kvc_kernels_prefill(m->kernels, m->kv, m->llm.head_dim, m->llm.heads / m->tp,
+                                 ceil_div(m->llm.kv_heads, m->tp), &prefill, &exact_prefill))
             return kvc_fail(err, KVC_ERR_UNSUPPORTED, "no attention times for %s", m->gpu.id);
-        plain_attention(m, &decode, &prefill);
+        if (!plain_attention(m, &decode, &prefill))
+            return kvc_fail_nomem(err);
     }
     m->attention_exact = exact_decode && exact_prefill;
     if (m->llm.linear_layers) /* read and write the state of each sequence */

@@ -29,9 +29,10 @@ struct kvc_step_model {
     /* decode attention: fixed + per_sequence n + per_token c + per_capped min(c, n cap) */
     double decode_fixed, decode_per_sequence, decode_per_token, decode_per_capped;
     uint64_t cap_tokens;
-    /* prefill attention: fixed + sum over chunks of full (q + q0)(p + q/2 + p0)
+    /* prefill attention: fixed + sum over chunks of prefill(q) (p + q/2 + p0)
      *                  + capped (q + q0)(min(p + q/2, cap) + p0) */
-    double prefill_fixed, prefill_full, prefill_capped, q0, p0;
+    struct kvc_token_table prefill; /* per key, all layers, over the new tokens */
+    double prefill_fixed, prefill_capped, q0, p0;
 
     double host_step, host_sequence, host_prefill;
     double weight_bytes_per_rank;

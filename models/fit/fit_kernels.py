@@ -25,6 +25,7 @@ PEAK = {
 # Odd m pays for padding that serving engines do not run; the tables keep m <= 16 and multiples of 16.
 M_KNOTS = [1, 2, 4, 8, 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512, 768, 1024, 1280,
            1536, 1792, 2048, 2560, 3072, 3584, 4096, 8192, 16384, 32768]
+S_KNOTS = [64, 128, 256, 512, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 10240, 12288, 16384]
 DTYPES = {"bf16": ("bfloat16", 2.0, 2.0, 0), "fp8": ("fp8", 1.0, 1.0, 1),
           "nvfp4": ("nvfp4", 0.5625, 0.5625, 2)}
 MOE_DTYPES = {"bf16": ["bfloat16"], "fp8": ["fp8"], "fp8_block": ["fp8_block"], "nvfp4": ["nvfp4"],
@@ -70,7 +71,7 @@ def interp_log(xs, ys, x):
 
 
 def nearest_ratio(table, n, k, skip=None):
-    """Mean ratio row of the nearest four (n, k), inverse distance in log2."""
+    """Mean ratio row of the nearest four (n, k) or (heads, kv heads), inverse distance in log2."""
     d = []
     for (a, b), r in table.items():
         if (a, b) == skip:
@@ -82,7 +83,7 @@ def nearest_ratio(table, n, k, skip=None):
         return table[d[0][1]]
     w = [1.0 / x[0] for x in d[:4]]
     rs = [table[x[1]] for x in d[:4]]
-    return [sum(wi * r[i] for wi, r in zip(w, rs)) / sum(w) for i in range(len(M_KNOTS))]
+    return [sum(wi * r[i] for wi, r in zip(w, rs)) / sum(w) for i in range(len(rs[0]))]
 
 
 def fit_gemm(kernels, gpu, consts):
@@ -185,6 +186,16 @@ def fit_decode(kernels, gpu):
     return out, name
 
 
+def prefill_ratios(data, form):
+    """Measured over form for one sequence, by (heads, kv heads), at S_KNOTS; in percent."""
+    points = {}
+    for d in data:
+        if d[0] == 1:
+            points.setdefault((d[2], d[3]), {})[d[1]] = 100 * d[4] / form(d)
+    return {hg: [round(interp_log(sorted(p), [p[s] for s in sorted(p)], s)) for s in S_KNOTS]
+            for hg, p in points.items() if len(p) >= 6}
+
+
 def fit_prefill(kernels, gpu):
     """a + sum over sequences of 4 H D (q + q0)(past + q/2 + p0) / F; past is 0 in every row."""
     name = f"{gpu}__context_attention__{BACKEND}__{VERSION}.csv.zst"
@@ -201,16 +212,25 @@ def fit_prefill(kernels, gpu):
         sample = use[::max(1, len(use) // 1500)]
         x = least_abs(lambda x: sum(abs(math.log(f(x, d) / d[4])) for d in sample) / len(sample),
                       [13e3, 0.6 * PEAK[gpu][0] / 1e12, 60.0])
-        long_rows = [d for d in use if d[1] >= 1024]
+        table = prefill_ratios(use, lambda d: f(x, d))
+
+        def t(d, skip=None):
+            row = nearest_ratio(table, d[2], d[3], skip)
+            return f(x, d) * interp_log(S_KNOTS, row, d[1]) / 100
+        one = [d for d in use if d[0] == 1]
         out.setdefault(kv, {})[str(D)] = {
             "kind": "fitted", "source": f"kernels/aic/{name}",
             "range": "new tokens >= 64, no prefix measured: past > 0 is extrapolated",
             "launch_ns": round(x[0]), "flops": float(round(x[1] * 1e3) * 10**9), "q0": q0, "p0": round(x[2], 1),
             "q0_kind": "assumed", "q0_source": "one 128-row tile; kernels/ANALYSIS.md section 3b found "
             "127..289 on another GPU",
-            "residual": residual([f(x, d) / d[4] - 1 for d in use]),
-            "residual_long": residual([f(x, d) / d[4] - 1 for d in long_rows])}
-        print(gpu, "prefill", kv, D, {k: v for k, v in out[kv][str(D)].items() if k != "source"})
+            "residual_form": residual([f(x, d) / d[4] - 1 for d in use]),
+            "residual": residual([t(d) / d[4] - 1 for d in use]),
+            "residual_batch_1": residual([t(d) / d[4] - 1 for d in one]),
+            "residual_other_heads": residual([t(d, (d[2], d[3])) / d[4] - 1 for d in one]),
+            "tokens": " ".join(map(str, S_KNOTS)),
+            "percent_of_form": [f"{h} {g}: " + " ".join(map(str, r)) for (h, g), r in sorted(table.items())]}
+        print(gpu, "prefill", kv, D, {k: v for k, v in out[kv][str(D)].items() if k.startswith("resid")})
     return out, name
 
 
