@@ -90,7 +90,7 @@ struct kvc_replica {
     uint64_t target;         /* finished steps when due */
     uint64_t allocated;      /* pages are taken up to the start of this step, 1-based */
     uint64_t due_ns, started_ns;
-    bool busy, mixed, blocked, batch_changed;
+    bool busy, mixed, blocked, retry, batch_changed;
     uint64_t mixed_host_ns;
     uint32_t *chunk_jobs;    /* jobs with a prefill chunk in the step under way, in running order */
     size_t n_chunks, cap_chunks;

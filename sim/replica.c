@@ -312,10 +312,9 @@ static void start_mixed(struct kvc_engine *e, struct kvc_replica *r)
 static uint64_t stretch_end(struct kvc_engine *e, struct kvc_replica *r)
 {
     uint64_t end = heap_top(e, &r->finishes)->step;
-    uint64_t knot = r->anchor_step + 1 +
-                    (r->cost.context_end - r->anchor_context) / r->anchor_n;
-    if (knot < end)
-        end = knot;
+    uint64_t same_cost = (r->cost.context_end - r->anchor_context) / r->anchor_n + 1;
+    if (same_cost < end - r->anchor_step)
+        end = r->anchor_step + same_cost;
     bool writes_evicted = e->first_tier < KVC_LOWER_TIERS && e->tiers[e->first_tier].on_evict;
     uint64_t room = writes_evicted ? r->pool.plain : kvc_pool_available(&r->pool);
     if (kvc_replica_page_demand(e, r, r->allocated, end) > room) {
@@ -342,7 +341,7 @@ static void start_decode(struct kvc_engine *e, struct kvc_replica *r)
         kvc_step_decode(e->model, r->n_decode, context, &r->cost);
     }
     r->mixed = false;
-    r->target = e->options->step_by_step ? r->steps + 1 : stretch_end(e, r);
+    r->target = e->options->step_by_step || r->retry ? r->steps + 1 : stretch_end(e, r);
     uint64_t timeout = e->sc->request_timeout_ns;
     if (timeout && r->waiting.n) { /* wake when the request in front has waited too long */
         uint64_t late = e->results[e->jobs[r->waiting.head].request].arrival_ns + timeout + 1;
@@ -372,12 +371,12 @@ void kvc_replica_run_due(struct kvc_engine *e, struct kvc_replica *r)
 }
 
 /* Something became runnable now: an idle replica is due at once, a decoding one when its step
- * ends. */
-static void wake(struct kvc_engine *e, struct kvc_replica *r)
+ * ends, unless it would have to queue behind a request that waits for pages or a slot. */
+static void wake(struct kvc_engine *e, struct kvc_replica *r, bool queues)
 {
     if (!r->busy) {
         kvc_engine_due(e, r, e->now);
-    } else if (!r->mixed && !r->blocked) {
+    } else if (!r->mixed && !(queues && r->blocked)) {
         r->target = step_at(r, e->now);
         r->due_ns = step_end(r, r->target);
         kvc_engine_due(e, r, r->due_ns);
@@ -391,7 +390,7 @@ void kvc_replica_enqueue(struct kvc_engine *e, uint32_t job)
     j->queued_ns = e->now;
     r->on_the_way--;
     kvc_queue_push_back(e, &r->waiting, job);
-    wake(e, r);
+    wake(e, r, true);
 }
 
 void kvc_replica_loaded(struct kvc_engine *e, uint32_t job)
@@ -418,7 +417,7 @@ void kvc_replica_loaded(struct kvc_engine *e, uint32_t job)
         e->jobs[at].next = job;
         r->ready.n++;
     }
-    wake(e, r);
+    wake(e, r, false);
 }
 
 bool kvc_replica_init(struct kvc_engine *e, struct kvc_replica *r, uint32_t id, uint64_t pages)

@@ -292,6 +292,7 @@ void kvc_replica_schedule(struct kvc_engine *e, struct kvc_replica *r)
     struct step_plan plan = {.budget = e->sc->engine.max_batched_tokens};
     r->blocked = false;
     schedule_running(e, r, &plan);
+    r->retry = plan.preempted; /* nobody is admitted beside a preemption, but perhaps next time */
     if (plan.preempted)
         return;
     while (plan.budget && !e->nomem && (r->ready.n || r->waiting.n)) {
