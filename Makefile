@@ -75,7 +75,7 @@ $(B)/libkvcast.so.$(SOVERSION): $(LIB_OBJ)
 	$(CC) -shared -Wl,-soname,$(@F) $(KVC_LDFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(B)/kvcast: $(CLI_OBJ) $(B)/libkvcast.a
-	$(CC) $(KVC_LDFLAGS) $(LDFLAGS) -o $@ $(CLI_OBJ) -Wl,--whole-archive $(B)/libkvcast.a -Wl,--no-whole-archive -no-pie -Wl,--unresolved-symbols=ignore-all $(LDLIBS)
+	$(CC) $(KVC_LDFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
