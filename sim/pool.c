@@ -448,8 +448,8 @@ static size_t collect(struct kvc_pool *pool, uint32_t seg, uint32_t lo, uint32_t
         uint32_t found = NONE, end = hi;
         for (uint32_t i = pool->first[seg]; i != NONE; i = pool->runs[i].chain) {
             const struct kvc_run *r = &pool->runs[i];
-            if (r->copy && (!has_copies || r->owner != owner))
-                continue;
+            if (r->copy && (!has_copies || r->owner != owner || !r->holders))
+                continue; /* without holder it is from an earlier life of that owner */
             if (r->hi <= lo)
                 continue;
             if (r->lo > lo) {
