@@ -2,9 +2,11 @@
 #include "tests/replay_case.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/rng.h"
+#include "traces/forest.h"
 
 #define MS 1000000u
 
@@ -49,7 +51,7 @@ static void make_output(struct maker *m, struct tiny_row *row)
     uint32_t B = m->c->block_tokens, full = row->input_tokens / B;
     uint32_t n = (row->input_tokens + row->output_tokens) / B;
 
-    if (!m->outputs_known || n > TINY_BLOCKS || chance(m, 20))
+    if (!m->outputs_known || (full && row->n_ids == 0) || n > TINY_BLOCKS || chance(m, 20))
         return;
     memcpy(row->out, row->ids, full * sizeof row->ids[0]);
     row->n_out = n;
@@ -104,6 +106,7 @@ static void make_rows(struct maker *m)
 
     c->n = 1 + below(m, CASE_ROWS);
     for (uint32_t i = 0; i < c->n; i++) {
+        c->origin[i] = i;
         make_row(m, i, now);
         if (sessions && chance(m, 80)) {
             uint32_t s = below(m, sessions);
@@ -228,6 +231,27 @@ void replay_case_make(struct replay_case *c, uint64_t seed, enum case_level leve
     make_tiers(&m, kv_bytes_per_token);
 }
 
+struct kvc_trace *replay_case_forest(const struct replay_case *c)
+{
+    struct kvc_forest *f = kvc_forest_create();
+    struct kvc_trace *t = NULL;
+
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct tiny_row *r = &c->rows[i];
+        struct kvc_row in = {.time_ns = r->time_ns, .input_tokens = r->input_tokens,
+                             .output_tokens = r->output_tokens, .ids = r->ids,
+                             .n_ids = r->n_ids, .session = r->session, .tenant = KVC_ID_NONE,
+                             .model = KVC_ID_NONE, .think_ns = r->think_ns,
+                             .output_ids = r->out, .n_output_ids = r->n_out};
+
+        if (kvc_forest_add(f, &in, NULL) != KVC_OK)
+            abort();
+    }
+    if (kvc_forest_finish(f, c->block_tokens, false, &t, NULL) != KVC_OK)
+        abort();
+    return t;
+}
+
 static void print_ids(const char *what, const uint64_t *ids, uint32_t n)
 {
     printf(" %s", what);
@@ -262,7 +286,7 @@ void replay_case_print(const struct replay_case *c)
     for (uint32_t i = 0; i < c->n; i++) {
         const struct tiny_row *r = &c->rows[i];
 
-        printf("#   %u: t %llu L %u O %u session %d think %lld", i,
+        printf("#   %u (%u): t %llu L %u O %u session %d think %lld", i, c->origin[i],
                (unsigned long long)r->time_ns, r->input_tokens, r->output_tokens, (int)r->session,
                (long long)r->think_ns);
         print_ids("ids ", r->ids, r->n_ids);

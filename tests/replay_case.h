@@ -15,6 +15,7 @@ struct replay_case {
     enum case_level level;
     uint32_t block_tokens, n;
     struct tiny_row rows[CASE_ROWS];
+    uint32_t origin[CASE_ROWS]; /* number of the row before shrinking */
     uint64_t pages; /* usable ones of a replica */
     struct kvc_scenario sc;
 };
@@ -22,6 +23,8 @@ struct replay_case {
 /* base: a scenario of defaults whose model, GPU and step times the case keeps. */
 void replay_case_make(struct replay_case *c, uint64_t seed, enum case_level level,
                       const struct kvc_scenario *base, uint64_t kv_bytes_per_token);
+/* Its rows through the library's own forest; destroy with kvc_trace_destroy. */
+struct kvc_trace *replay_case_forest(const struct replay_case *c);
 void replay_case_print(const struct replay_case *c);
 
 /* What the profiles make of a scenario, for the twin; false when a name is unknown. The step

@@ -187,7 +187,8 @@ static void arrive(struct twin *tw, struct req *r)
     tw->pending[r->index].time = KVC_TIME_NONE;
     while (r->asked < r->n_full && tw->asked[r->path[r->asked]])
         r->asked++;
-    while (r->shared < r->n_path && tw->had[r->path[r->shared]])
+    while (r->shared < r->n_path &&
+           (tw->setup->selective_by_path ? tw->had : tw->asked)[r->path[r->shared]])
         r->shared++;
     if (ok || tw->setup->route_unservable)
         r->replica = route(tw, r);

@@ -42,6 +42,7 @@ struct twin_setup {
     bool parked_has_no_hit;  /* a parked request counts all its prompt as queued */
     bool first_tier_own_link; /* a write to the first tier crosses its own link too */
     bool store_hit_blocks;   /* a request stores the blocks it hit as well, where missing */
+    bool selective_by_path;  /* an earlier request's known output counts as having a block */
     bool evict_any_copy;     /* HBM evicts a block whenever one of its copies goes */
 };
 

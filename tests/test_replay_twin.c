@@ -193,13 +193,18 @@ static void check_laws(const struct replay_case *c, const struct twin_result *ou
         assert_true(sojourn > out->request_ns - 1 && sojourn < out->request_ns + 1);
 }
 
-static void run_case(const struct replay_case *c, const struct twin_setup *setup,
-                     bool whole_segments, struct twin_result *out)
+/* By blocks, or by the segments that the library's forest makes of them. */
+static void run_case(const struct replay_case *c, const struct twin_setup *setup, bool forest,
+                     struct twin_result *out)
 {
-    struct kvc_trace *t = tiny_trace(c->rows, c->n, c->block_tokens, whole_segments);
+    struct kvc_trace *t = forest ? replay_case_forest(c)
+                                 : tiny_trace(c->rows, c->n, c->block_tokens, false);
 
     replay_twin_run(t, &c->sc, setup, out);
-    tiny_trace_free(t);
+    if (forest)
+        kvc_trace_destroy(t);
+    else
+        tiny_trace_free(t);
 }
 
 /* Laws that hold whatever the traffic; segments are only names of blocks. */

@@ -77,7 +77,8 @@ static void schedule_tokens(struct twin *tw, struct replica *rep, struct req *r,
         r->host_mark = rep->host_total;
     }
     if (r->c < r->c_peak)
-        r->result->recomputed_tokens += (r->c + tokens < r->c_peak ? r->c + tokens : r->c_peak) - r->c;
+        r->result->recomputed_tokens +=
+            (r->c + tokens < r->c_peak ? r->c + tokens : r->c_peak) - r->c;
 }
 
 static void preempt_last(struct twin *tw, struct replica *rep)
@@ -145,7 +146,7 @@ static void count_misses(struct twin *tw, const struct replica *rep, struct req 
     missed[KVC_MISS_EVICTED] += above(ever * B, &at);
     missed[KVC_MISS_NOT_READY] += above(r->asked * B, &at);
     missed[KVC_MISS_FIRST_SIGHT] += above(full, &at);
-    missed[r->asked == r->n_full ? KVC_MISS_PARTIAL_BLOCK : KVC_MISS_FIRST_SIGHT] +=
+    missed[r->n_full && r->asked == r->n_full ? KVC_MISS_PARTIAL_BLOCK : KVC_MISS_FIRST_SIGHT] +=
         above(r->L, &at);
 }
 

@@ -402,7 +402,8 @@ static void written(struct twin *tw, const struct transfer *t)
 {
     struct instance *inst = &tw->tiers->of[t->tier][t->instance];
     int below = next_tier(tw, (int)t->tier);
-    struct batch batch = {twin_alloc(t->n, sizeof(uint32_t)), twin_alloc(t->n, sizeof(uint32_t)), 0};
+    struct batch batch = {twin_alloc(t->n, sizeof(uint32_t)),
+                          twin_alloc(t->n, sizeof(uint32_t)), 0};
 
     for (uint32_t i = 0; i < t->n; i++) {
         struct stored *s = find(inst, t->nodes[i]);
