@@ -270,6 +270,13 @@ uint32_t kvc_forest_ancestor(const struct kvc_forest *f, uint32_t node, uint32_t
     return s->node + (depth - s->depth);
 }
 
+uint32_t kvc_forest_root(const struct kvc_forest *f, uint32_t node)
+{
+    while (node < KVC_ROOT_BASE)
+        node = kvc_forest_start(f, node)->parent;
+    return node;
+}
+
 uint64_t kvc_forest_row_blocks(const struct kvc_forest *f, uint64_t row)
 {
     uint32_t node = f->prompt_node[row];

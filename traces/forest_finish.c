@@ -82,7 +82,7 @@ static uint32_t continued(const struct kvc_forest *f, uint64_t a, uint64_t b, ui
         return KVC_NODE_NONE;
     if (f->status && (f->status[a] != KVC_ROW_OK))
         return KVC_NODE_NONE;
-    if (f->model && f->model[a] != f->model[b])
+    if (kvc_forest_root(f, pa) != kvc_forest_root(f, pb)) /* another model, say */
         return KVC_NODE_NONE;
     uint32_t full = f->input[a] / block, blocks_b = kvc_forest_depth(f, pb) + 1;
     if (full > blocks_b)

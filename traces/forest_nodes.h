@@ -59,6 +59,9 @@ static inline uint32_t kvc_forest_depth(const struct kvc_forest *f, uint32_t nod
     return s->depth + (node - s->node);
 }
 
+/* The stand-in parent of the root above node: equal for equal key spaces. */
+uint32_t kvc_forest_root(const struct kvc_forest *f, uint32_t node);
+
 /* The node on the path to node that has depth blocks above it; depth <= node's own. */
 uint32_t kvc_forest_ancestor(const struct kvc_forest *f, uint32_t node, uint32_t depth);
 
