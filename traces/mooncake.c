@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,9 +25,11 @@ static enum kvc_status wrong(const struct place *at, const char *field,
                                          "an object" };
     double number;
     const char *text = kvc_jval_string(v);
-    if (kvc_jval_number(v, &number))
-        return kvc_fail_at(err, KVC_ERR_INPUT, at->file, at->line, field, "%.17g is wrong: %s",
-                           number, rule);
+    if (kvc_jval_number(v, &number)) {
+        bool whole = number > -1e21 && number < 1e21 && number == floor(number);
+        return kvc_fail_at(err, KVC_ERR_INPUT, at->file, at->line, field,
+                           whole ? "%.0f is wrong: %s" : "%.17g is wrong: %s", number, rule);
+    }
     if (text)
         return kvc_fail_at(err, KVC_ERR_INPUT, at->file, at->line, field,
                            "the text \"%.40s\" is wrong: %s", text, rule);
