@@ -85,8 +85,9 @@ const char *kvc_kernels_dtype(enum kvc_dtype weights)
 {
     switch (weights) {
     case KVC_FP8:
-    case KVC_FP8_BLOCK: /* vLLM's own fp8_block tables carry a host launch floor: not usable */
         return "fp8";
+    case KVC_FP8_BLOCK:
+        return "fp8_block";
     case KVC_NVFP4:
         return "nvfp4";
     case KVC_BF16:
@@ -99,7 +100,7 @@ const char *kvc_kernels_dtype(enum kvc_dtype weights)
 
 static double peak_of(const struct kvc_gpu *gpu, const char *dtype)
 {
-    if (strcmp(dtype, "fp8") == 0)
+    if (strncmp(dtype, "fp8", 3) == 0)
         return gpu->fp8_flops.value;
     if (strcmp(dtype, "nvfp4") == 0)
         return gpu->fp4_flops.value;
@@ -185,10 +186,10 @@ enum kvc_status kvc_kernels_gemm(const struct kvc_kernels *kernels, enum kvc_dty
         .activation_bytes = kvc_profile_number(table, "activation_bytes", 2),
         .weight_bytes = kvc_profile_number(table, "weight_bytes", 2),
     };
-    const struct kvc_jval *quantise = kvc_jval_member(table, "separate_quantise");
-    bool separate = false;
-    if (quantise && kvc_jval_bool(quantise, &separate) && separate) {
-        out->minus_ns = engine->fused_quantise_ns.value;
+    out->minus_ns = kvc_profile_number(table, "quantise_ns", 0);
+    if (!engine->fuses_quantise)
+        out->minus_ns = 0;
+    if (out->minus_ns > 0) {
         out->floor_ns = engine->fused_floor_ns.value +
                         1e9 * (double)n * k * out->weight_bytes / (0.95 * bandwidth);
     }

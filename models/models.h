@@ -32,6 +32,7 @@ struct kvc_llm {
     bool compressed_kv;                         /* KV only as kv_bytes_per_token_bf16 states it */
     double params_total_b, params_active_b;     /* 1e9; 0 = not known */
     uint64_t kv_bytes_per_token_bf16;           /* stated: layers that grow with length, all ranks */
+    const char *weights_dtype;                  /* as published */
     const char *no_step_model;                  /* why step times are refused, or NULL */
 };
 

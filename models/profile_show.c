@@ -152,6 +152,7 @@ static void show_llm(struct show *s, const struct kvc_llm *m)
         kvc_json_double(&s->j, "params_total_b", m->params_total_b);
     else if (m->params_total_b > 0)
         say(s, "  %-24s %.2f billion\n", "parameters", m->params_total_b);
+    words(s, "weights_dtype", "published weights", m->weights_dtype);
     words(s, "no_step_model", "no step times", m->no_step_model);
     words(s, "source", "source", m->source);
     close_profile(s);

@@ -149,6 +149,7 @@ static bool read_llm(const struct kvc_jval *v, struct kvc_llm *m)
         *fields[i].out = number_u32(v, fields[i].key);
     m->name = kvc_profile_string(v, "name");
     m->source = kvc_profile_string(v, "source");
+    m->weights_dtype = kvc_profile_string(v, "weights_dtype");
     m->no_step_model = kvc_profile_string(v, "no_step_model");
     m->linear_state_bytes = number_u64(v, "linear_state_bytes");
     m->kv_bytes_per_token_bf16 = number_u64(v, "kv_bytes_per_token_bf16");
@@ -160,7 +161,7 @@ static bool read_llm(const struct kvc_jval *v, struct kvc_llm *m)
         m->window_kv_heads = m->kv_heads;
         m->window_head_dim = m->head_dim;
     }
-    return m->name && m->source && m->layers && m->hidden && m->heads && m->kv_heads && m->head_dim;
+    return m->name && m->source && m->weights_dtype && m->layers && m->hidden && m->heads && m->kv_heads && m->head_dim;
 }
 
 static bool read_link(const struct kvc_jval *v, struct kvc_link_profile *l)
@@ -189,12 +190,15 @@ static bool read_band(const struct kvc_jval *engine, const char *regime, struct 
 
 static bool read_engine(const struct kvc_jval *v, struct kvc_engine_profile *e)
 {
+    const struct kvc_jval *fuses = kvc_jval_member(v, "fuses_quantise");
+
     e->backend = kvc_profile_string(v, "backend");
+    if (fuses)
+        kvc_jval_bool(fuses, &e->fuses_quantise);
     return e->backend && kvc_profile_figure(v, "host_per_step_ns", &e->host_per_step_ns) &&
            kvc_profile_figure(v, "host_per_sequence_ns", &e->host_per_sequence_ns) &&
            kvc_profile_figure(v, "host_per_prefill_step_ns", &e->host_per_prefill_step_ns) &&
            kvc_profile_figure(v, "front_end_ns", &e->front_end_ns) &&
-           kvc_profile_figure(v, "fused_quantise_ns", &e->fused_quantise_ns) &&
            kvc_profile_figure(v, "fused_floor_ns", &e->fused_floor_ns) &&
            kvc_profile_figure(v, "elementwise_launch_ns", &e->elementwise_launch_ns) &&
            kvc_profile_figure(v, "elementwise_bandwidth", &e->elementwise_bandwidth) &&

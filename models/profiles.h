@@ -10,7 +10,8 @@
 struct kvc_engine_profile {
     const char *backend;
     struct kvc_figure host_per_step_ns, host_per_sequence_ns, host_per_prefill_step_ns, front_end_ns;
-    struct kvc_figure fused_quantise_ns, fused_floor_ns;
+    bool fuses_quantise; /* takes the quantise launch out of fp8 products */
+    struct kvc_figure fused_floor_ns;
     struct kvc_figure elementwise_launch_ns, elementwise_bandwidth;
     struct kvc_figure custom_allreduce_max_bytes, memory_overhead_bytes;
     struct kvc_time_band dense, moe, assumed;

@@ -18,7 +18,7 @@ struct products {
     size_t n;
 };
 
-static enum kvc_status add_product(struct products *p, const struct kvc_step_model *m,
+static enum kvc_status add_product(struct products *p, struct kvc_step_model *m,
                                    enum kvc_dtype dtype, double layers, uint32_t n, uint32_t k,
                                    struct kvc_error *err)
 {
@@ -28,9 +28,12 @@ static enum kvc_status add_product(struct products *p, const struct kvc_step_mod
         return kvc_fail(err, KVC_ERR_INTERNAL, "more than %d products in a layer", MAX_GEMMS);
     enum kvc_status status =
         kvc_kernels_gemm(m->kernels, dtype, n, k, &m->engine, &p->gemm[p->n], err);
-    if (status == KVC_OK)
-        p->layers[p->n++] = layers;
-    return status;
+    if (status != KVC_OK)
+        return status;
+    if (m->quantise_ns < p->gemm[p->n].minus_ns)
+        m->quantise_ns = p->gemm[p->n].minus_ns;
+    p->layers[p->n++] = layers;
+    return KVC_OK;
 }
 
 static uint32_t ceil_div(uint32_t a, uint32_t b)
@@ -40,7 +43,7 @@ static uint32_t ceil_div(uint32_t a, uint32_t b)
 
 /* Latent attention in its absorbed form: the two per-head products around the latent are taken as
  * one product each. */
-static enum kvc_status mla_products(struct products *p, const struct kvc_step_model *m,
+static enum kvc_status mla_products(struct products *p, struct kvc_step_model *m,
                                     struct kvc_error *err)
 {
     const struct kvc_llm *l = &m->llm;
@@ -66,7 +69,7 @@ static enum kvc_status mla_products(struct products *p, const struct kvc_step_mo
     return KVC_OK;
 }
 
-static enum kvc_status attention_products(struct products *p, const struct kvc_step_model *m,
+static enum kvc_status attention_products(struct products *p, struct kvc_step_model *m,
                                           struct kvc_error *err)
 {
     const struct kvc_llm *l = &m->llm;
@@ -91,7 +94,7 @@ static enum kvc_status attention_products(struct products *p, const struct kvc_s
     return status;
 }
 
-static enum kvc_status layer_products(struct products *p, const struct kvc_step_model *m,
+static enum kvc_status layer_products(struct products *p, struct kvc_step_model *m,
                                       struct kvc_error *err)
 {
     const struct kvc_llm *l = &m->llm;

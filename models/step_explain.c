@@ -54,9 +54,6 @@ static void tell_kernels(const struct teller *t, const struct kvc_step_model *m)
         snprintf(part, sizeof part, "moe.%s", m->moe_measured ? moe_names[m->weights] : "-");
         tell_part(t, m, "experts", part, m->moe_measured ? "table over tokens" : "closed form, 17-46 % off");
     }
-    if (m->weights == KVC_FP8_BLOCK)
-        t->fn(t->user, "kernels", "fp8_block", "fp8 table", "assumed",
-              "vLLM's fp8_block tables carry a host launch floor (kernels/ANALYSIS.md section 1)");
     if (m->llm.linear_layers)
         t->fn(t->user, "kernels", "linear attention", "products and state traffic only", "assumed",
               "no measured kernels used");
@@ -90,8 +87,10 @@ void kvc_step_explain(const struct kvc_step_model *model, kvc_figure_fn fn, void
     tell(&t, "engine", "host time of a step with prefill", &e->host_per_prefill_step_ns, 1e6, "ms");
     tell(&t, "engine", "front end and client", &e->front_end_ns, 1e6, "ms");
     tell(&t, "engine", "small kernels of a layer", &e->elementwise_launch_ns, 1e3, "us");
-    if (model->weights == KVC_FP8 || model->weights == KVC_FP8_BLOCK)
-        tell(&t, "engine", "quantise launch fused away", &e->fused_quantise_ns, 1e3, "us");
+    if (model->quantise_ns > 0) {
+        snprintf(value, sizeof value, "%.6g us", model->quantise_ns / 1e3);
+        fn(user, "engine", "quantise launch fused away", value, "fitted", "validation/ACCURACY.md section 1");
+    }
     tell(&t, "engine", "memory overhead of a rank", &e->memory_overhead_bytes, 1e9, "GB");
     fn(user, "engine", "activations of a step", "2 B x tokens x widths + logits", "assumed", "docs/models.md");
 }

@@ -36,6 +36,7 @@ struct kvc_step_model {
 
     double host_step, host_sequence, host_prefill;
     double weight_bytes_per_rank;
+    double quantise_ns; /* taken out of each product of the weights' dtype */
 
     /* what the parts rest on, for bands and kvc_step_explain */
     bool measured, attention_exact, moe_measured, allreduce_measured;

@@ -41,7 +41,8 @@ static bool open_rows(struct test_csv *csv, const char *gpu, const char *family,
 {
     char path[256];
 
-    snprintf(path, sizeof path, AIC "%s__%s__vllm__0.24.0.csv%s", gpu, family, ext);
+    snprintf(path, sizeof path, AIC "%s__%s__%s.csv%s", gpu, family,
+             strcmp(ext, ".zst trtllm") ? "vllm__0.24.0" : "trtllm__1.3.0rc20", ext[0] ? ".zst" : "");
     if (test_csv_open(csv, path))
         return true;
     print_message("skipped: no %s\n", path);
@@ -84,10 +85,10 @@ static void gemm_rows(const char *gpu, const char *csv_dtype, enum kvc_dtype dty
     struct errors e = {0};
     size_t row = 0;
 
-    if (!open_rows(&csv, gpu, "gemm", ".zst"))
+    if (!open_rows(&csv, gpu, "gemm", dtype == KVC_FP8_BLOCK ? ".zst trtllm" : ".zst"))
         skip();
     struct kvc_kernels *k = load(gpu);
-    engine.fused_quantise_ns.value = 0;
+    engine.fuses_quantise = false;
     while (test_csv_row(&csv)) {
         double m = test_csv_number(&csv, "m"), n = test_csv_number(&csv, "n");
         double depth = test_csv_number(&csv, "k");
@@ -116,6 +117,8 @@ static void gemm_tables_match_their_rows(void **state)
         gemm_rows(gpus[i], "fp8", KVC_FP8, 9);
     }
     gemm_rows("b200_sxm", "nvfp4", KVC_NVFP4, 9);
+    gemm_rows("h100_sxm", "fp8_block", KVC_FP8_BLOCK, 9);
+    gemm_rows("b200_sxm", "fp8_block", KVC_FP8_BLOCK, 9);
 }
 
 static void attention_rows(const char *gpu, const char *family, const char *kv_name, enum kvc_dtype kv,

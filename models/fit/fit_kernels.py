@@ -21,13 +21,18 @@ PEAK = {
     "h100_sxm": (989e12, 1979e12, 0, 3350e9),
     "h200_sxm": (989e12, 1979e12, 0, 4800e9),
     "b200_sxm": (2250e12, 4500e12, 9000e12, 7700e9),
+    "gb200": (2500e12, 5000e12, 10000e12, 8000e9),
 }
 # Odd m pays for padding that serving engines do not run; the tables keep m <= 16 and multiples of 16.
 M_KNOTS = [1, 2, 4, 8, 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512, 768, 1024, 1280,
            1536, 1792, 2048, 2560, 3072, 3584, 4096, 8192, 16384, 32768]
 S_KNOTS = [64, 128, 256, 512, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 10240, 12288, 16384]
-DTYPES = {"bf16": ("bfloat16", 2.0, 2.0, 0), "fp8": ("fp8", 1.0, 1.0, 1),
-          "nvfp4": ("nvfp4", 0.5625, 0.5625, 2)}
+# Rows' dtype, bytes of an activation and a weight, which peak, whose table, and the separate quantise
+# launch in it that engines fuse (validation/ACCURACY.md section 1).
+DTYPES = {"bf16": ("bfloat16", 2.0, 2.0, 0, BACKEND, VERSION, 0),
+          "fp8": ("fp8", 1.0, 1.0, 1, BACKEND, VERSION, 4800),
+          "fp8_block": ("fp8_block", 1.0, 1.0, 1, "trtllm", "1.3.0rc20", 3500),
+          "nvfp4": ("nvfp4", 0.5625, 0.5625, 2, BACKEND, VERSION, 0)}
 MOE_DTYPES = {"bf16": ["bfloat16"], "fp8": ["fp8"], "fp8_block": ["fp8_block"], "nvfp4": ["nvfp4"],
               "mxfp4": ["w4a8_mxfp4_mxfp8", "w4a16_mxfp4"], "int4": ["int4_wo"]}
 MOE_TOKENS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768]
@@ -86,48 +91,55 @@ def nearest_ratio(table, n, k, skip=None):
     return [sum(wi * r[i] for wi, r in zip(w, rs)) / sum(w) for i in range(len(rs[0]))]
 
 
-def fit_gemm(kernels, gpu, consts):
-    name = f"{gpu}__gemm__{BACKEND}__{VERSION}.csv.zst"
+def gemm_table(path, gpu, backend, key, dtype, ab, wb, pk, quantise_ns, c):
     data = {}
-    for r in rows(f"{kernels}/aic/{name}"):
+    for r in rows(path):
         m, n, k = int(r["m"]), int(r["n"]), int(r["k"])
-        if n < 256 or k < 256 or (m > 16 and m % 16):
+        if r["gemm_dtype"] == dtype and n >= 256 and k >= 256 and (m <= 16 or m % 16 == 0):
+            data.setdefault((n, k), {})[m] = 1e3 * float(r["latency"])
+    peak, bw = PEAK[gpu][pk], PEAK[gpu][3]
+    table = {}
+    for nk, ms in sorted(data.items()):
+        if len(ms) < 12:
             continue
-        data.setdefault(r["gemm_dtype"], {}).setdefault((n, k), {})[m] = 1e3 * float(r["latency"])
-    out = {}
-    for key, (dtype, ab, wb, pk) in DTYPES.items():
-        if dtype not in data:
+        xs = sorted(ms)
+        ys = [ms[m] / roofline_us(m, *nk, c, ab, wb, peak, bw) for m in xs]
+        table[nk] = [max(1, round(100 * interp_log(xs, ys, m))) for m in M_KNOTS]
+    errs, loo = [], []
+    for nk, ms in data.items():
+        other = nearest_ratio(table, *nk, skip=nk)
+        for m, t in ms.items():
+            a = roofline_us(m, *nk, c, ab, wb, peak, bw)
+            if nk in table:
+                errs.append(a * interp_log(M_KNOTS, table[nk], m) / 100 / t - 1)
+            if nk[0] >= 512 and nk[1] >= 512:
+                loo.append(a * interp_log(M_KNOTS, other, m) / 100 / t - 1)
+    out = {
+        "kind": "fitted" if backend == BACKEND else "assumed",
+        "source": f"kernels/aic/{path.split('/')[-1]} ({dtype}); roofline constants from "
+        "kernels/fitted_constants.json" +
+        ("" if backend == BACKEND else f"; {BACKEND}'s own table carries a host launch floor, so {backend}'s"),
+        "overhead_us": c[0], "compute_efficiency": c[1], "bandwidth_efficiency": c[2],
+        "activation_bytes": ab, "weight_bytes": wb, "quantise_ns": quantise_ns,
+        "range": "m 1..32768, n and k 256..65536", "residual": residual(errs),
+        "residual_other_shape": residual(loo),
+        "m": " ".join(map(str, M_KNOTS)),
+        "percent_of_roofline": [f"{n} {k}: " + " ".join(map(str, r)) for (n, k), r in sorted(table.items())]}
+    print(gpu, key, len(table), out["residual"], out["residual_other_shape"])
+    return out
+
+
+def fit_gemm(kernels, gpu, consts):
+    out, names = {}, []
+    for key, (dtype, ab, wb, pk, backend, version, quantise_ns) in DTYPES.items():
+        name = f"{gpu}__gemm__{backend}__{version}.csv.zst"
+        if (gpu, backend, dtype) not in consts:
             continue
-        peak, bw = PEAK[gpu][pk], PEAK[gpu][3]
-        c = consts[(gpu, dtype)]
-        table = {}
-        for nk, ms in sorted(data[dtype].items()):
-            if len(ms) < 12:
-                continue
-            xs = sorted(ms)
-            ys = [ms[m] / roofline_us(m, *nk, c, ab, wb, peak, bw) for m in xs]
-            table[nk] = [max(1, round(100 * interp_log(xs, ys, m))) for m in M_KNOTS]
-        errs, loo = [], []
-        for nk, ms in data[dtype].items():
-            other = nearest_ratio(table, *nk, skip=nk)
-            for m, t in ms.items():
-                a = roofline_us(m, *nk, c, ab, wb, peak, bw)
-                if nk in table:
-                    errs.append(a * interp_log(M_KNOTS, table[nk], m) / 100 / t - 1)
-                if nk[0] >= 512 and nk[1] >= 512:
-                    loo.append(a * interp_log(M_KNOTS, other, m) / 100 / t - 1)
-        out[key] = {
-            "kind": "fitted", "source": f"kernels/aic/{name} ({dtype}); roofline constants from "
-            "kernels/fitted_constants.json",
-            "overhead_us": c[0], "compute_efficiency": c[1], "bandwidth_efficiency": c[2],
-            "activation_bytes": ab, "weight_bytes": wb, "separate_quantise": key == "fp8",
-            "range": "m 1..32768, n and k 256..65536", "residual": residual(errs),
-            "residual_other_shape": residual(loo),
-            "m": " ".join(map(str, M_KNOTS)),
-            "percent_of_roofline": [f"{n} {k}: " + " ".join(map(str, r))
-                                    for (n, k), r in sorted(table.items())]}
-        print(gpu, key, len(table), out[key]["residual"], out[key]["residual_other_shape"])
-    return out, name
+        out[key] = gemm_table(f"{kernels}/aic/{name}", gpu, backend, key, dtype, ab, wb, pk, quantise_ns,
+                              consts[(gpu, backend, dtype)])
+        if name not in names:
+            names.append(name)
+    return out, names
 
 
 def least_abs(errfn, x, steps=400):
@@ -267,14 +279,14 @@ def mla(consts, gpu):
 
 def generic(outdir, consts):
     """For GPUs without kernel tables: H100's vLLM efficiencies on the GPU's own peaks."""
-    why = "H100 vLLM's closed form (kernels/ANALYSIS.md) on this GPU's datasheet peaks"
+    why = "H100's closed form (kernels/ANALYSIS.md) on this GPU's datasheet peaks"
     gemm, dec, pre = {}, {}, {}
-    for key, (dtype, ab, wb, _) in DTYPES.items():
-        if ("h100_sxm", dtype) in consts:
-            c = consts[("h100_sxm", dtype)]
+    for key, (dtype, ab, wb, _, backend, _, quantise_ns) in DTYPES.items():
+        if ("h100_sxm", backend, dtype) in consts:
+            c = consts[("h100_sxm", backend, dtype)]
             gemm[key] = {"kind": "assumed", "source": why, "overhead_us": c[0], "compute_efficiency": c[1],
                          "bandwidth_efficiency": c[2], "activation_bytes": ab, "weight_bytes": wb,
-                         "separate_quantise": key == "fp8"}
+                         "quantise_ns": quantise_ns}
     h = json.load(open(f"{outdir}/kernels_h100_sxm_{BACKEND}.json"))
     for kv in ("bf16", "fp8"):
         d, p = h["decode_attention"][kv]["128"], h["prefill_attention"][kv]["128"]
@@ -306,7 +318,7 @@ def mi300x(outdir, consts):
            "p0": 228.4}
     m = {k: dict(v, source="H100's constants: " + v["source"]) for k, v in mla(consts, "h100_sxm").items()}
     p = {"schema": "kvcast.kernels.v1", "gpu": "mi300x", "backend": BACKEND, "version": "0", "measured": False,
-         "gemm": {"bf16": bf16, "fp8": fp8},
+         "gemm": {"bf16": bf16, "fp8": fp8, "fp8_block": fp8},
          "decode_attention": {"bf16": {"128": dec}, "fp8": {"128": dec}},
          "prefill_attention": {"bf16": {"128": pre}, "fp8": {"128": pre}}, "mla": m}
     open(f"{outdir}/kernels_mi300x_{BACKEND}.json", "w").write(json.dumps(p, indent=1) + "\n")
@@ -346,8 +358,8 @@ def main():
     kernels, outdir = sys.argv[1:3]
     consts = {}
     for r in json.load(open(f"{kernels}/fitted_constants.json"))["records"]:
-        if r["kind"] == "gemm" and r["backend"] == BACKEND:
-            consts[(r["system"], r["dtype"])] = (r["overhead_us"], r["eff_c"], r["eff_b"])
+        if r["kind"] == "gemm":
+            consts[(r["system"], r["backend"], r["dtype"])] = (r["overhead_us"], r["eff_c"], r["eff_b"])
         if r["kind"].endswith("_mla") and r["backend"] == "trtllm":
             consts[(r["system"], r["kind"], r["kv"])] = r["x"]
     for gpu in sys.argv[3:] or PEAK:
@@ -360,7 +372,7 @@ def main():
         p["mla"] = mla(consts, gpu)
         p["allreduce"], d = collectives(kernels, gpu)
         p["moe"], e = fit_moe(kernels, gpu)
-        p["source_files"] = [a, b, c, *d, e]
+        p["source_files"] = [*a, b, c, *d, e]
         text = json.dumps(p, indent=1)
         open(f"{outdir}/kernels_{gpu}_{BACKEND}.json", "w").write(text + "\n")
         print(gpu, len(text), "bytes")

@@ -16,7 +16,13 @@ DRIVER = {"h100_sxm": 85e9, "h200_sxm": 150e9, "b200_sxm": 191e9}
 LINKS = {"h100_sxm": "pcie5-x16", "h200_sxm": "pcie5-x16", "b200_sxm": "pcie5-x16",
          "gh200_96": "nvlink-c2c", "gh200_144": "nvlink-c2c", "gb200": "nvlink-c2c",
          "a100_80": "pcie4-x16", "l40s": "pcie4-x16"}
-MEASURED = ("h100_sxm", "h200_sxm", "b200_sxm")
+MEASURED = ("h100_sxm", "h200_sxm", "b200_sxm", "gb200")
+
+
+# How the checkpoint is published, where it isn't bf16.
+WEIGHTS = {"DeepSeek-V3": "fp8_block", "DeepSeek-R1": "fp8_block", "DeepSeek-V3.2": "fp8_block",
+           "Kimi-K2": "fp8_block", "MiniMax-M2.5": "fp8_block", "gpt-oss-20b": "mxfp4", "gpt-oss-120b": "mxfp4",
+           "Mistral-Medium-3.5-128B": "fp8"}
 
 
 def fig(value, kind, source):
@@ -95,7 +101,7 @@ def llm(m):
     kv, moe, mla = m["kv_bytes_per_token"], m.get("moe") or {}, m.get("mla") or {}
     win, lin = m.get("sliding_window") or {}, m.get("linear_attention") or {}
     sp = m.get("sparse_attention") or {}
-    o = {"name": m["name"], "source": m["source"], "layers": m["layers"], "hidden": m["hidden_size"],
+    o = {"name": m["name"], "source": m["source"], "weights_dtype": WEIGHTS.get(m["name"], "bf16"), "layers": m["layers"], "hidden": m["hidden_size"],
          "heads": m["num_attention_heads"], "kv_heads": m["num_kv_heads"], "head_dim": m["head_dim"],
          "vocab": m.get("vocab_size"), "intermediate": m.get("intermediate_size"),
          "max_position": m.get("max_position_embeddings"),
