@@ -328,30 +328,33 @@ void kvc_html_assumptions(const struct kvc_page *p)
     kvc_html_end_section(t);
 }
 
-/* Breaks compact JSON into lines; text that has lines already stays as it is. */
+/* JSON with one element a line, whatever its own spacing was. */
 static void put_lines(struct kvc_text *t, const char *json)
 {
     struct kvc_text out = {0};
     unsigned depth = 0;
-    bool quoted = false;
+    bool quoted = false, fresh = false; /* fresh: right behind an opening bracket */
     for (const char *s = json; *s; s++) {
-        bool opens = !quoted && (*s == '{' || *s == '['), closes = !quoted && (*s == '}' || *s == ']');
+        if (!quoted && strchr(" \t\r\n", *s))
+            continue;
+        bool closes = !quoted && (*s == '}' || *s == ']');
         depth -= closes && depth;
-        if (closes && !(s > json && (s[-1] == '{' || s[-1] == '[')))
+        if (closes ? !fresh : fresh)
             kvc_text_addf(&out, "\n%*s", (int)(2 * depth), "");
+        fresh = !quoted && (*s == '{' || *s == '[');
+        depth += fresh;
         kvc_text_addn(&out, s, 1);
         if (quoted && *s == '\\' && s[1])
             kvc_text_addn(&out, ++s, 1);
         else if (*s == '"')
             quoted = !quoted;
-        depth += opens;
-        if ((opens && s[1] != '}' && s[1] != ']') || (!quoted && *s == ','))
+        else if (!quoted && *s == ',')
             kvc_text_addf(&out, "\n%*s", (int)(2 * depth), "");
         else if (!quoted && *s == ':')
             kvc_text_add(&out, " ");
     }
     t->failed |= out.failed;
-    kvc_text_html(t, strchr(json, '\n') || !out.buf ? json : out.buf);
+    kvc_text_html(t, out.buf ? out.buf : "");
     kvc_text_clear(&out);
 }
 

@@ -165,7 +165,7 @@ static void put_warnings(struct kvc_text *t, const struct kvc_result *r)
 
 void kvc_text_summary(struct kvc_text *t, const struct kvc_result *r, const struct kvc_findings *f)
 {
-    kvc_text_addf(t, "%s\n", r->title);
+    put_wrapped(t, "", "  ", r->title[0] ? r->title : "untitled run");
     for (size_t i = 0; i < 3; i++) {
         if (f->verdict[i][0])
             put_wrapped(t, "", "", f->verdict[i]);
