@@ -82,6 +82,7 @@ static int unknown_option(const struct kvc_cli *cli, const char *name)
 struct matched {
     const char *name;
     bool takes_value, scenario_key;
+    const char *maybe; /* "[WORD]": the only value, and it may be left out */
 };
 
 static bool match(const struct kvc_cli *cli, const char *name, struct matched *out)
@@ -90,24 +91,31 @@ static bool match(const struct kvc_cli *cli, const char *name, struct matched *o
     if (!o)
         o = find_in(kvc_cli_common, name);
     if (o) {
-        *out = (struct matched){o->name, o->arg != NULL, false};
+        bool maybe = o->arg && o->arg[0] == '[';
+        *out = (struct matched){o->name, o->arg && !maybe, false, maybe ? o->arg : NULL};
         return true;
     }
     const struct kvc_scenario_key *key =
         cli->command->scenario_keys ? kvc_scenario_key_find(name) : NULL;
     /* whole tiers and other groups may be set at once ("--tiers.dram null") */
     if (!key && cli->command->scenario_keys && kvc_scenario_key_group(name)) {
-        *out = (struct matched){name, true, true};
+        *out = (struct matched){name, true, true, NULL};
         return true;
     }
     if (key)
-        *out = (struct matched){key->name, true, true};
+        *out = (struct matched){key->name, true, true, NULL};
     return key != NULL;
 }
 
 static void keep(struct kvc_cli *cli, const struct matched *m, const char *value)
 {
     cli->given[cli->n_given++] = (struct kvc_cli_given){m->name, value, m->scenario_key};
+}
+
+static bool is_maybe(const struct matched *m, const char *word)
+{
+    size_t n = m->maybe ? strlen(m->maybe) - 2 : 0;
+    return n && strlen(word) == n && strncmp(word, m->maybe + 1, n) == 0;
 }
 
 /* The word at *i begins with "--". Its copy is cut at '=' so that names end there. */
@@ -119,8 +127,11 @@ static int parse_long(struct kvc_cli *cli, int n, char **words, int *i)
         *value++ = '\0';
     if (!match(cli, name, &m))
         return unknown_option(cli, name);
-    if (!m.takes_value && value)
-        return kvc_cli_usage(cli, "--%s takes no value", name);
+    if (m.maybe && !value && *i + 1 < n && is_maybe(&m, words[*i + 1]))
+        value = words[++*i];
+    if (!m.takes_value && value && !is_maybe(&m, value))
+        return m.maybe ? kvc_cli_usage(cli, "--%s %s: --%s %s is expected", name, value, name, m.maybe)
+                       : kvc_cli_usage(cli, "--%s takes no value", name);
     if (m.takes_value && !value) {
         if (*i + 1 >= n || strncmp(words[*i + 1], "--", 2) == 0)
             return kvc_cli_usage(cli, "--%s needs a value", name);
@@ -136,13 +147,13 @@ static int parse_letter(struct kvc_cli *cli, int n, char **words, int *i)
     const char *rest = words[*i] + 2;
     struct matched m;
     if (letter[0] == 'h' && !*rest && !find_in(cli->command->options, "h")) {
-        keep(cli, &(struct matched){"help", false, false}, NULL);
+        keep(cli, &(struct matched){"help", false, false, NULL}, NULL);
         return KVC_EXIT_OK;
     }
     const struct kvc_cli_option *o = find_in(cli->command->options, letter);
     if (!o)
         return kvc_cli_usage(cli, "unknown option -%s", words[*i] + 1);
-    m = (struct matched){o->name, o->arg != NULL, false};
+    m = (struct matched){o->name, o->arg != NULL, false, NULL};
     if (!m.takes_value && *rest)
         return kvc_cli_usage(cli, "-%s takes no value", letter);
     if (m.takes_value && !*rest) {

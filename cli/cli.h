@@ -10,7 +10,8 @@ enum { KVC_EXIT_OK = 0, KVC_EXIT_FAILED = 1, KVC_EXIT_USAGE = 2, KVC_EXIT_INPUT 
 
 struct kvc_cli_option {
     const char *name;         /* long name without dashes; "o" = a one-letter one */
-    const char *arg;          /* what the value is called in help; NULL = a flag */
+    const char *arg;          /* what the value is called in help; NULL = a flag; "[word]" = a flag
+                                 that may be followed by that word as its value */
     const char *default_text; /* shown in help; NULL = none */
     const char *help;
 };

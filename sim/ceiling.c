@@ -179,7 +179,7 @@ static const struct ceiling_policy {
     {"opt", kvc_ceiling_opt_of},
 };
 
-const char *const *kvc_ceiling_policy_names(void)
+const char *const *kvc_ceiling_policies(void)
 {
     static const char *const names[] = {"lru", "opt", NULL};
     return names;
@@ -199,7 +199,7 @@ static enum kvc_status find_policy(const struct ceiling_policy **out, const char
         if (kvc_name_equal(later[i], name))
             return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "policy",
                                "%s is not in this version's ceilings; use lru or opt", later[i]);
-    const char *near = kvc_name_nearest(name, kvc_ceiling_policy_names());
+    const char *near = kvc_name_nearest(name, kvc_ceiling_policies());
     return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "policy",
                        "there is no policy \"%s\"%s%s%s; known are lru and opt", name,
                        near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
@@ -212,9 +212,9 @@ enum kvc_status kvc_ceiling_policy(const struct kvc_trace *trace, const char *po
     const struct ceiling_policy *p;
     struct kvc_ceiling_view v;
     enum kvc_status status = find_policy(&p, policy, err);
-    if (!status)
+    if (!status && n > 0)
         status = kvc_ceiling_view(&v, trace, err);
-    return status ? status : p->run(&v, capacity_blocks, n, out, NULL, err);
+    return status || n == 0 ? status : p->run(&v, capacity_blocks, n, out, NULL, err);
 }
 
 enum kvc_status kvc_ceiling_full_blocks(const struct kvc_trace *trace, const char *policy,
@@ -224,9 +224,9 @@ enum kvc_status kvc_ceiling_full_blocks(const struct kvc_trace *trace, const cha
     const struct ceiling_policy *p;
     struct kvc_ceiling_view v;
     enum kvc_status status = find_policy(&p, policy, err);
-    if (!status)
+    if (!status && n > 0)
         status = kvc_ceiling_view_full(&v, trace, err);
-    if (status)
+    if (status || n == 0)
         return status;
     status = p->run(&v, capacity_blocks, n, out, NULL, err);
     kvc_ceiling_view_clear(&v);
@@ -260,6 +260,56 @@ uint64_t kvc_curve_at(const struct kvc_curve *c, uint64_t capacity_blocks)
     uint64_t slope = (c->raw_hit_blocks[high] - c->raw_hit_blocks[low]) /
                      (c->capacity_blocks[high] - c->capacity_blocks[low]);
     return c->raw_hit_blocks[low] + slope * (capacity_blocks - c->capacity_blocks[low]);
+}
+
+/* Points that are each at least growth times the one before, and both ends; counts them, and
+ * writes them where out is given. */
+static size_t choose(const struct kvc_curve *c, double growth, struct kvc_curve *out)
+{
+    size_t n = 0;
+    double at_least = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        double at = (double)c->capacity_blocks[i];
+        if (at < at_least && i + 1 < c->n)
+            continue;
+        at_least = at * growth;
+        if (out) {
+            out->capacity_blocks[n] = c->capacity_blocks[i];
+            out->raw_hit_blocks[n] = c->raw_hit_blocks[i];
+        }
+        n++;
+    }
+    return n;
+}
+
+enum kvc_status kvc_curve_thin(const struct kvc_curve *curve, size_t most, struct kvc_curve *out,
+                               struct kvc_error *err)
+{
+    if (most < 3)
+        return kvc_fail(err, KVC_ERR_USAGE, "a thinned curve needs room for three points");
+    double growth = 1, high = 2;
+    if (curve->n > most) {
+        while (choose(curve, high, NULL) > most)
+            high *= high;
+        for (int i = 0; i < 50; i++) {
+            double middle = growth + (high - growth) / 2;
+            if (choose(curve, middle, NULL) > most)
+                growth = middle;
+            else
+                high = middle;
+        }
+        growth = high;
+    }
+    struct kvc_curve thin = {0};
+    thin.capacity_blocks = kvc_malloc(curve->n, sizeof(*thin.capacity_blocks));
+    thin.raw_hit_blocks = kvc_malloc(curve->n, sizeof(*thin.raw_hit_blocks));
+    if (!thin.capacity_blocks || !thin.raw_hit_blocks) {
+        kvc_curve_clear(&thin);
+        return kvc_fail_nomem(err);
+    }
+    thin.n = choose(curve, growth, &thin);
+    *out = thin;
+    return KVC_OK;
 }
 
 void kvc_curve_clear(struct kvc_curve *curve)

@@ -44,9 +44,6 @@ enum kvc_status kvc_ceiling_full_blocks(const struct kvc_trace *trace, const cha
                                         const uint64_t *capacity_blocks, size_t n,
                                         struct kvc_hits *out, struct kvc_error *err);
 
-/* Names that kvc_ceiling_policy takes, NULL-terminated. */
-const char *const *kvc_ceiling_policy_names(void);
-
 /* ---- counting, shared by the algorithms ---- */
 
 /* Denominators; everything else 0. */

@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "sim/ceiling.h"
 #include "tests/ceiling_twin.h"
+#include "traces/forest.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -169,6 +170,38 @@ static void check_forest(uint64_t seed, uint32_t max_rows, uint32_t max_blocks)
     }
     twin_trace_free(t);
     twin_clear(&rows);
+}
+
+/* The real builder cuts the same rows into the same segments as the slow one. */
+static void both_builders_give_the_same_forest(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        uint64_t rng = kvc_rng_stream(seed, "forest");
+        struct twin_rows rows;
+        draw_rows(&rows, &rng, 60, 20);
+        struct kvc_trace *slow = twin_trace(&rows), *fast = NULL;
+        struct kvc_forest *forest = kvc_forest_create();
+        for (uint32_t r = 0; r < rows.n; r++) {
+            struct kvc_row row = {.time_ns = r, .input_tokens = rows.row[r].tokens,
+                                  .output_tokens = 1, .ids = rows.row[r].ids,
+                                  .n_ids = rows.row[r].n, .session = KVC_ID_NONE,
+                                  .tenant = KVC_ID_NONE, .model = KVC_ID_NONE,
+                                  .think_ns = KVC_TIME_NONE};
+            assert_int_equal(kvc_forest_add(forest, &row, NULL), KVC_OK);
+        }
+        assert_int_equal(kvc_forest_finish(forest, rows.block_tokens, false, &fast, NULL), KVC_OK);
+        assert_int_equal(fast->n_requests, slow->n_requests);
+        assert_int_equal(fast->n_segments, slow->n_segments);
+        assert_memory_equal(fast->prompt_seg, slow->prompt_seg, rows.n * sizeof(uint32_t));
+        size_t size = slow->n_segments * sizeof(uint32_t);
+        assert_memory_equal(fast->seg_parent, slow->seg_parent, size);
+        assert_memory_equal(fast->seg_len, slow->seg_len, size);
+        assert_memory_equal(fast->seg_depth, slow->seg_depth, size);
+        kvc_trace_destroy(fast);
+        twin_trace_free(slow);
+        twin_clear(&rows);
+    }
 }
 
 static void the_twin_agrees_on_small_forests(void **state)
@@ -573,6 +606,60 @@ static void the_sharegpt_log_gives_the_expected_counts(void **state)
               SHARED "expected/sharegpt_llama.json", 16, 0, 0);
 }
 
+/* The same through the program's own reader. */
+static void the_imported_conversation_log_gives_them_too(void **state)
+{
+    (void)state;
+    const char *path = SHARED "traces/mooncake/conversation_trace.jsonl.zst";
+    struct kvc_jval *doc = read_json(SHARED "expected/conversation.json");
+    struct kvc_trace *t = NULL;
+    if (!doc || access(path, R_OK)) {
+        kvc_json_free(doc);
+        print_message("SKIPPED: %s is not here\n", path);
+        skip();
+    }
+    assert_int_equal(kvc_trace_import(&t, &path, 1, NULL, NULL, NULL), KVC_OK);
+    uint32_t *runs = calloc(t->n_requests, sizeof(*runs));
+    struct kvc_ceiling_view v;
+    struct kvc_hits h;
+    assert_int_equal(t->n_segments, 15787);
+    assert_int_equal(kvc_ceiling_view(&v, t, NULL), KVC_OK);
+    assert_int_equal(kvc_ceiling_content_of(&v, &h, runs, NULL), KVC_OK);
+    check_figures(kvc_jval_member(doc, "infinite"), t, &h, runs);
+    check_finite(doc, t, &v, runs);
+    check_curves(doc, t);
+    free(runs);
+    kvc_trace_destroy(t);
+    kvc_json_free(doc);
+}
+
+static void a_thinned_curve_keeps_its_ends_and_its_values(void **state)
+{
+    (void)state;
+    enum { N = 5000 };
+    static uint64_t capacity[N], hits[N];
+    for (uint64_t i = 0; i < N; i++) {
+        capacity[i] = i * i;
+        hits[i] = i;
+    }
+    for (size_t n = 1; n <= N; n = n * 3 + 1)
+        for (size_t most = 3; most < 3000; most = most * 2 + 1) {
+            struct kvc_curve whole = {n, capacity, hits}, thin;
+            assert_int_equal(kvc_curve_thin(&whole, most, &thin, NULL), KVC_OK);
+            assert_true(thin.n <= most && (n > most || thin.n == n));
+            assert_true(n <= most || thin.n >= most / 3);
+            assert_int_equal(thin.capacity_blocks[0], 0);
+            assert_int_equal(thin.capacity_blocks[thin.n - 1], capacity[n - 1]);
+            for (size_t i = 0; i < thin.n; i++) {
+                assert_int_equal(thin.raw_hit_blocks[i], kvc_curve_at(&whole, thin.capacity_blocks[i]));
+                assert_true(i == 0 || thin.capacity_blocks[i] > thin.capacity_blocks[i - 1]);
+            }
+            kvc_curve_clear(&thin);
+        }
+    struct kvc_curve whole = {N, capacity, hits}, thin;
+    assert_int_equal(kvc_curve_thin(&whole, 2, &thin, NULL), KVC_ERR_USAGE);
+}
+
 static void every_request_of_the_conversation_log_has_the_expected_run(void **state)
 {
     (void)state;
@@ -610,12 +697,15 @@ static void every_request_of_the_conversation_log_has_the_expected_run(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_builders_give_the_same_forest),
         cmocka_unit_test(the_twin_agrees_on_small_forests),
         cmocka_unit_test(the_twin_agrees_on_larger_forests),
         cmocka_unit_test(a_long_run_agrees_with_a_list_of_segments),
         cmocka_unit_test(every_failed_allocation_is_reported),
         cmocka_unit_test(unknown_policies_are_named),
         cmocka_unit_test(the_conversation_log_gives_the_expected_counts),
+        cmocka_unit_test(a_thinned_curve_keeps_its_ends_and_its_values),
+        cmocka_unit_test(the_imported_conversation_log_gives_them_too),
         cmocka_unit_test(the_sharegpt_log_gives_the_expected_counts),
         cmocka_unit_test(every_request_of_the_conversation_log_has_the_expected_run),
     };

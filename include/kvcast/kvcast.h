@@ -160,10 +160,12 @@ struct kvc_hits {
 /* Infinite cache, requests in trace order. */
 KVC_API enum kvc_status kvc_ceiling_content(const struct kvc_trace *trace, struct kvc_hits *out,
                                             struct kvc_error *err);
-/* policy: "lru" or "opt"; capacities in trace blocks, KVC_CAPACITY_INF allowed; out[n]. */
+/* policy: one of kvc_ceiling_policies; capacities in trace blocks, KVC_CAPACITY_INF allowed;
+ * out[n]. n 0 checks the name only, and trace may then be NULL. */
 KVC_API enum kvc_status kvc_ceiling_policy(const struct kvc_trace *trace, const char *policy,
                                            const uint64_t *capacity_blocks, size_t n,
                                            struct kvc_hits *out, struct kvc_error *err);
+KVC_API const char *const *kvc_ceiling_policies(void); /* NULL-terminated, static */
 /* The exact LRU curve: raw hit blocks as a piecewise linear function of capacity, all
  * changes of slope, from (0, 0) to the smallest capacity that reaches the content bound. */
 struct kvc_curve {
@@ -174,7 +176,15 @@ struct kvc_curve {
 KVC_API enum kvc_status kvc_ceiling_lru_curve(const struct kvc_trace *trace, struct kvc_curve *out,
                                               struct kvc_error *err);
 KVC_API uint64_t kvc_curve_at(const struct kvc_curve *curve, uint64_t capacity_blocks);
+/* Exact values at no more than most (>= 3) of the curve's points: all of them if they are that
+ * few, else some at growing distances, both ends included. */
+KVC_API enum kvc_status kvc_curve_thin(const struct kvc_curve *curve, size_t most,
+                                       struct kvc_curve *out, struct kvc_error *err);
 KVC_API void kvc_curve_clear(struct kvc_curve *curve);
+/* Bytes of KV that a token of one sequence takes, every head counted once: what turns a capacity
+ * in blocks into bytes. kv_dtype NULL = bf16. */
+KVC_API enum kvc_status kvc_model_kv_bytes_per_token(const char *model, const char *kv_dtype,
+                                                     uint64_t *out, struct kvc_error *err);
 
 /* ---- scenarios ----------------------------------------------------------- */
 

@@ -1,0 +1,108 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# 'kvcast ceiling' on a log small enough to count by hand.
+kvcast=${KVCAST:-build/kvcast}
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+n=0 failed=0
+
+report() { # status, name
+    n=$((n + 1))
+    if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; failed=1; fi
+}
+
+# Exit code, and a pattern that stderr must hold.
+refused() { # name, code, pattern, arguments..
+    name=$1 code=$2 pattern=$3
+    shift 3
+    "$kvcast" "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    rc=$?
+    if [ $rc = "$code" ] && grep -q -e "$pattern" "$dir/err" && [ ! -s "$dir/out" ]; then
+        report 0 "$name"
+    else
+        echo "# exit $rc; stderr:" && sed 's/^/# /' "$dir/err"
+        report 1 "$name"
+    fi
+}
+
+# JSON on one line without blanks, so that patterns can be plain.
+ceiling() {
+    "$kvcast" ceiling "$dir/t.jsonl" --json --quiet "$@" >"$dir/out" 2>"$dir/err" || return 1
+    [ ! -s "$dir/err" ] && tr -d ' \n' <"$dir/out" >"$dir/flat"
+}
+holds() { # name, pattern..
+    name=$1
+    shift
+    for p in "$@"; do
+        grep -qF -e "$p" "$dir/flat" || { echo "# not there: $p" && sed 's/^/# /' "$dir/flat"
+            report 1 "$name"; return; }
+    done
+    report 0 "$name"
+}
+
+# Blocks of 512: a b c, a b d(partial, 100 tokens), a b c, e, a b d(partial).
+cat >"$dir/t.jsonl" <<'LOG'
+{"timestamp": 0, "input_length": 1536, "output_length": 5, "hash_ids": [0, 1, 2]}
+{"timestamp": 1000, "input_length": 1124, "output_length": 5, "hash_ids": [0, 1, 3]}
+{"timestamp": 2000, "input_length": 1536, "output_length": 5, "hash_ids": [0, 1, 2]}
+{"timestamp": 3000, "input_length": 512, "output_length": 5, "hash_ids": [4]}
+{"timestamp": 4000, "input_length": 1124, "output_length": 5, "hash_ids": [0, 1, 3]}
+LOG
+
+# content: 0 + 2 + 3 + 0 + 3 blocks; tokens 1024 + 1536 + 1124; without tails 2 + 3 + 2 blocks
+ceiling; report $? "JSON and nothing else"
+holds "the content bound, with and without partial tails" \
+    '"schema":"kvcast.ceiling.v1"' '"requests":5,' '"block_touches":13,' '"blocks":5,' \
+    '"content":{"raw_hit_blocks":8,' '"raw_hit_tokens":3684,' '"hit_blocks":7,' \
+    '"hit_tokens":3584,' '"request_hit_rate":0.6}' '"curve":[]'
+# LRU at 3: after abc: a b c; abd hits 2, leaves a b d; abc hits 2; e leaves e a b; abd hits 2.
+# OPT at 3: abc next at 3; abd hits 2, d bypassed or c dropped for one of them.
+ceiling --capacity 0,3,inf --policy lru,opt
+holds "LRU and the optimum at given capacities" \
+    '{"policy":"lru","capacity_blocks":0,"capacity_bytes":null,"raw_hit_blocks":0,' \
+    '{"policy":"lru","capacity_blocks":3,"capacity_bytes":null,"raw_hit_blocks":6,' \
+    '{"policy":"opt","capacity_blocks":3,"capacity_bytes":null,"raw_hit_blocks":7,' \
+    '{"policy":"lru","capacity_blocks":"inf","capacity_bytes":null,"raw_hit_blocks":8,' \
+    '{"policy":"opt","capacity_blocks":"inf","capacity_bytes":null,"raw_hit_blocks":8,'
+# ranks hit, by request: a1 b2 | a1 b2 c4 | a2 b3 d5
+ceiling --capacity 1 --policy LRU --curve all
+holds "the curve, every change of slope" '"curve":[[0,0],[1,2],[2,5],[5,8]]'
+# a block of Llama-3.1-8B in bf16: 512 x 131,072 bytes = 64 MiB
+ceiling --capacity 200MiB,2 --policy opt --model llama-3.1-8b
+holds "sizes become whole blocks of the model's KV" \
+    '"capacity_blocks":3,"capacity_bytes":209715200,"raw_hit_blocks":7,' \
+    '"capacity_blocks":2,"capacity_bytes":134217728,"raw_hit_blocks":6,'
+ceiling --capacity 200MiB --policy opt --model llama-3.1-8b --kv-dtype fp8
+holds "FP8 halves a block" '"capacity_blocks":6,'
+
+"$kvcast" ceiling "$dir/t.jsonl" --capacity 3 --curve 2>/dev/null >"$dir/flat"
+holds "the text has the same rates" "61.454%" "53.846%" "46.154%"
+
+printf '%s\n' '{"timestamp": 0, "input_length": 900, "output_length": 5}' \
+    '{"timestamp": 9, "input_length": 900, "output_length": 5}' >"$dir/t.jsonl"
+if ceiling --capacity 5 --curve; then
+    holds "without block ids rates are null, not 0" '"raw_hit_blocks":null' \
+        '"raw_block_hit_rate":null' '"token_hit_rate":null' '"request_hit_rate":null' '"curve":[]'
+else
+    sed 's/^/# /' "$dir/err"
+    report 1 "a log without block ids is read"
+fi
+
+refused "no trace" 2 "no trace" ceiling
+refused "two traces" 2 "too many" ceiling a b
+refused "an unknown policy names the nearest" 2 'did you mean "opt"' ceiling x --policy optt
+refused "a policy of a later release" 2 "sieve" ceiling x --policy sieve
+refused "an empty policy" 2 "empty word" ceiling x --policy lru,,opt
+refused "bytes without a model" 2 "needs --model" ceiling x --capacity 512GiB
+refused "a capacity that is none" 2 "capacity" ceiling x --capacity ten
+refused "a negative capacity" 2 "capacity" ceiling x --capacity=-5
+refused "an unknown model names the nearest" 2 'did you mean' ceiling x --model llama-3.1-80b
+refused "an unknown KV dtype" 2 "fp8_e4m3" ceiling x --model llama-3.1-8b --kv-dtype fp9
+refused "a KV dtype without a model" 2 "without --model" ceiling x --kv-dtype fp8
+refused "a curve that is not all" 2 "all" ceiling x --curve=some
+refused "what is not there yet" 2 "not in this release" ceiling x --by tenant
+refused "replicas are not there yet" 2 "not in this release" ceiling x --replicas 2
+refused "a trace that is not there" 3 "nosuchfile" ceiling "$dir/nosuchfile"
+
+echo "1..$n"
+exit $failed
