@@ -20,5 +20,6 @@ static uint32_t pick(const struct kvc_route_request *request, const struct kvc_r
 const struct kvc_router_ops kvc_router_least_loaded = {
     .name = "least-loaded",
     .summary = "the replica with the fewest requests",
+    .wants_load = true,
     .pick = pick,
 };

@@ -32,7 +32,8 @@ struct kvc_route_request {
 
 struct kvc_router_ops {
     const char *name, *summary;
-    bool wants_prefix;
+    bool wants_load;   /* views carry load; else they are empty */
+    bool wants_prefix; /* and prefix hits */
     /* Returns the replica. rng is a stream of the router's own; load_weight from the scenario. */
     uint32_t (*pick)(const struct kvc_route_request *request, const struct kvc_route_view *views,
                      uint32_t n, double load_weight, uint64_t *rng);

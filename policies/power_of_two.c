@@ -20,5 +20,6 @@ static uint32_t pick(const struct kvc_route_request *request, const struct kvc_r
 const struct kvc_router_ops kvc_router_power_of_two = {
     .name = "power-of-two",
     .summary = "the lighter of two drawn at random",
+    .wants_load = true,
     .pick = pick,
 };

@@ -60,5 +60,6 @@ const struct kvc_router_ops kvc_router_prefix = {
     .name = "prefix",
     .summary = "the longest cached prefix, less load_weight times the extra work waiting",
     .wants_prefix = true,
+    .wants_load = true,
     .pick = pick,
 };

@@ -179,6 +179,9 @@ struct kvc_engine {
     size_t way_head, way_n, way_cap;
 
     uint32_t *seen, *ever;     /* per segment: blocks asked for, blocks ever published */
+    /* Per segment: which instances of HBM and of each lower tier hold some of it, by bit; NULL
+     * without the tier or with more than 64 instances. */
+    uint64_t *where[1 + KVC_LOWER_TIERS];
     uint32_t *paths;        /* scratch: KVC_PATH_ROWS rows of longest_path segments */
     uint32_t longest_path;
     struct kvc_chunk *chunks; /* scratch for one step */
@@ -239,6 +242,9 @@ void kvc_tiers_load(struct kvc_engine *e, uint32_t job, const struct kvc_reach *
 /* Offers the blocks that a job has computed so far to the first tier, when written through. */
 void kvc_tiers_store(struct kvc_engine *e, struct kvc_replica *r, uint32_t job);
 void kvc_tiers_transfer_done(struct kvc_engine *e, uint32_t transfer);
+/* Lets pools note in e->where[level] which segments they hold some of. */
+bool kvc_engine_watch(struct kvc_engine *e, uint32_t level, struct kvc_pool *pool,
+                      uint32_t instance);
 /* Instance of a tier that a replica uses. */
 uint32_t kvc_tier_instance(const struct kvc_engine *e, const struct kvc_tier *tier,
                            const struct kvc_replica *r);

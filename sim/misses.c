@@ -22,12 +22,28 @@ static uint32_t ever_published(const struct kvc_engine *e, struct kvc_path path)
     return blocks;
 }
 
-static uint32_t best_elsewhere(struct kvc_engine *e, const struct kvc_replica *r,
-                               struct kvc_path path, uint32_t limit, uint32_t known)
+/* Whether replica i may hold some of seg, in HBM or a tier it uses. */
+static bool may_hold(const struct kvc_engine *e, const struct kvc_replica *r, uint32_t seg)
 {
-    uint32_t best = 0;
-    for (uint32_t i = 0; i < e->n_replicas; i++) {
-        if (i == r->id)
+    if (!e->where[0] || e->where[0][seg] >> r->id & 1)
+        return true;
+    for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++)
+        if (e->where[1 + t] &&
+            e->where[1 + t][seg] >> kvc_tier_instance(e, &e->tiers[t], r) & 1)
+            return true;
+    return false;
+}
+
+/* How far another replica would reach; here it is had blocks. */
+static uint32_t best_elsewhere(struct kvc_engine *e, const struct kvc_replica *r,
+                               struct kvc_path path, uint32_t had, uint32_t limit, uint32_t known)
+{
+    uint32_t best = had, seg = KVC_SEG_NONE;
+    for (uint32_t k = 0; k < path.n && seg == KVC_SEG_NONE; k++)
+        if (had < e->trace->seg_depth[path.segs[k]] + e->trace->seg_len[path.segs[k]])
+            seg = path.segs[k];
+    for (uint32_t i = 0; i < e->n_replicas && seg != KVC_SEG_NONE; i++) {
+        if (i == r->id || !may_hold(e, &e->replicas[i], seg))
             continue;
         struct kvc_reach there;
         kvc_replica_catch_up(e, &e->replicas[i]);
@@ -80,7 +96,8 @@ void kvc_replica_account_hit(struct kvc_engine *e, struct kvc_replica *r, uint32
         ever = full;
     blame(e, KVC_MISS_ALIGNMENT, &at, reach->total * b);
     if (reach->total < ever)
-        blame(e, KVC_MISS_OTHER_REPLICA, &at, best_elsewhere(e, r, path, full, j->known) * b);
+        blame(e, KVC_MISS_OTHER_REPLICA, &at,
+              best_elsewhere(e, r, path, reach->total, full, j->known) * b);
     blame(e, KVC_MISS_EVICTED, &at, ever * b);
     blame(e, KVC_MISS_NOT_READY, &at, j->arrived_before * b);
     blame(e, KVC_MISS_FIRST_SIGHT, &at, full * b);

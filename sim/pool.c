@@ -81,6 +81,8 @@ static void chain_remove(struct kvc_pool *pool, uint32_t i)
     while (*link != i)
         link = &pool->runs[*link].chain;
     *link = pool->runs[i].chain;
+    if (pool->where && pool->first[pool->runs[i].seg] == NONE)
+        pool->where[pool->runs[i].seg] &= ~pool->bit;
 }
 
 static void chain_insert(struct kvc_pool *pool, uint32_t i)
@@ -91,6 +93,8 @@ static void chain_insert(struct kvc_pool *pool, uint32_t i)
         link = &pool->runs[*link].chain;
     r->chain = *link;
     *link = i;
+    if (pool->where)
+        pool->where[r->seg] |= pool->bit;
 }
 
 static void run_free(struct kvc_pool *pool, uint32_t i)

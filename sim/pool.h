@@ -34,6 +34,8 @@ struct kvc_pool {
     uint32_t head, tail;       /* queue: head is the next victim */
     uint32_t free_run;
     uint32_t *first;           /* per segment: its chain of runs */
+    uint64_t *where, bit;      /* per segment, shared by pools: bit is set where this one has runs;
+                                  NULL: nobody wants to know */
     struct kvc_run *runs;
     size_t n_runs, cap_runs;
     kvc_evicted_fn evicted;    /* may be NULL */

@@ -70,6 +70,18 @@ void kvc_engine_due(struct kvc_engine *e, struct kvc_replica *r, uint64_t time_n
     heap_sift(e, r->heap_pos);
 }
 
+bool kvc_engine_watch(struct kvc_engine *e, uint32_t level, struct kvc_pool *pool,
+                      uint32_t instance)
+{
+    if (e->n_replicas > 64)
+        return true;
+    if (!e->where[level])
+        e->where[level] = kvc_calloc(e->trace->n_segments, sizeof(*e->where[level]));
+    pool->where = e->where[level];
+    pool->bit = 1ull << instance;
+    return pool->where != NULL;
+}
+
 /* ---- jobs ---- */
 
 uint32_t kvc_engine_job_new(struct kvc_engine *e)
@@ -147,7 +159,8 @@ static uint32_t route(struct kvc_engine *e, const struct kvc_job *j, uint64_t in
         return 0;
     for (uint32_t i = 0; i < e->n_replicas; i++) {
         struct kvc_replica *r = &e->replicas[i];
-        kvc_replica_view(e, r, &e->views[i]);
+        if (e->router->wants_load)
+            kvc_replica_view(e, r, &e->views[i]);
         if (!e->router->wants_prefix || !j->path_blocks)
             continue;
         kvc_replica_catch_up(e, r);
@@ -435,7 +448,8 @@ static enum kvc_status init_replicas(struct kvc_engine *e, uint64_t pages, struc
     if (!e->replicas)
         return kvc_fail_nomem(err);
     for (uint32_t i = 0; i < e->n_replicas; i++) {
-        if (!kvc_replica_init(e, &e->replicas[i], i, pages))
+        if (!kvc_replica_init(e, &e->replicas[i], i, pages) ||
+            !kvc_engine_watch(e, 0, &e->replicas[i].pool, i))
             return kvc_fail_nomem(err);
         e->replicas[i].node = (uint32_t)((uint64_t)i * gpus / per_node);
     }
@@ -486,6 +500,8 @@ static void clear(struct kvc_engine *e)
                    e->chunks, e->views, e->results, e->link_class, e->class_bytes};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         kvc_free(all[i]);
+    for (uint32_t level = 0; level <= KVC_LOWER_TIERS; level++)
+        kvc_free(e->where[level]);
 }
 
 static double clock_s(clockid_t id)

@@ -398,7 +398,8 @@ static enum kvc_status init_tier(struct kvc_engine *e, uint32_t t, struct kvc_er
     uint64_t block_bytes = e->token_bytes * e->block_tokens;
     for (uint32_t i = 0; i < tier->instances; i++)
         if (!kvc_pool_init(&tier->pools[i], e->trace, e->block_tokens ? e->block_tokens : 1,
-                           block_bytes ? bytes / block_bytes : 0, order->touch_moves))
+                           block_bytes ? bytes / block_bytes : 0, order->touch_moves) ||
+            !kvc_engine_watch(e, 1 + t, &tier->pools[i], i))
             return kvc_fail_nomem(err);
     return init_tier_links(e, tier, t, err);
 }
