@@ -11,9 +11,10 @@ static int run(struct kvc_cli *cli)
     if (kvc_cli_count(cli) < 1)
         return kvc_cli_usage(cli, "say what to show: hardware, model, preset, price or link");
     if (kvc_cli_count(cli) > 2)
-        return kvc_cli_usage(cli, "one name at a time; '%s' is one too many", kvc_cli_argument(cli, 2));
-    if (kvc_profile_show(&text, kvc_cli_argument(cli, 0), kvc_cli_argument(cli, 1), kvc_cli_json(cli),
-                         &err) != KVC_OK)
+        return kvc_cli_usage(cli, "one name at a time; '%s' is one too many",
+                             kvc_cli_argument(cli, 2));
+    if (kvc_profile_show(&text, kvc_cli_argument(cli, 0), kvc_cli_argument(cli, 1),
+                         kvc_cli_json(cli), &err) != KVC_OK)
         return kvc_cli_fail(cli, &err);
     fputs(text, stdout);
     if (kvc_cli_json(cli))

@@ -34,7 +34,8 @@ enum kvc_status kvc_kernels_load(struct kvc_kernels **out, const struct kvc_gpu 
     }
     enum kvc_status status =
         blob ? kvc_json_parse(&k->doc, (const char *)blob->data, blob->size, false, name, 1, err)
-             : kvc_fail(err, KVC_ERR_UNSUPPORTED, "no kernel times for engine backend '%s'", backend);
+             : kvc_fail(err, KVC_ERR_UNSUPPORTED, "no kernel times for engine backend '%s'",
+                        backend);
     if (status != KVC_OK) {
         kvc_kernels_destroy(k);
         return status;
@@ -163,8 +164,8 @@ static uint32_t blend(const struct kvc_jval *object, const char *knots_key, cons
     return n;
 }
 
-enum kvc_status kvc_kernels_gemm(const struct kvc_kernels *kernels, enum kvc_dtype dtype, uint32_t n,
-                                 uint32_t k, const struct kvc_engine_profile *engine,
+enum kvc_status kvc_kernels_gemm(const struct kvc_kernels *kernels, enum kvc_dtype dtype,
+                                 uint32_t n, uint32_t k, const struct kvc_engine_profile *engine,
                                  struct kvc_gemm *out, struct kvc_error *err)
 {
     const char *name = kvc_kernels_dtype(dtype);
@@ -231,12 +232,14 @@ double kvc_gemm_ns(const struct kvc_gemm *g, double m)
 }
 
 /* The entry of object (keyed by head size) nearest to head_dim. */
-static const struct kvc_jval *nearest_dim(const struct kvc_jval *object, uint32_t head_dim, bool *exact)
+static const struct kvc_jval *nearest_dim(const struct kvc_jval *object, uint32_t head_dim,
+                                          bool *exact)
 {
     const struct kvc_jval *best = NULL;
     double best_distance = HUGE_VAL;
 
-    for (const struct kvc_jval *v = object ? kvc_jval_first(object) : NULL; v; v = kvc_jval_next(v)) {
+    for (const struct kvc_jval *v = object ? kvc_jval_first(object) : NULL; v;
+         v = kvc_jval_next(v)) {
         double distance = fabs(log((double)atoi(kvc_jval_key(v)) / head_dim));
         if (distance < best_distance) {
             best = v;
@@ -267,7 +270,8 @@ bool kvc_kernels_decode(const struct kvc_kernels *kernels, enum kvc_dtype kv, ui
 }
 
 bool kvc_kernels_prefill(const struct kvc_kernels *kernels, enum kvc_dtype kv, uint32_t head_dim,
-                         uint32_t heads, uint32_t kv_heads, struct kvc_prefill_form *out, bool *exact)
+                         uint32_t heads, uint32_t kv_heads, struct kvc_prefill_form *out,
+                         bool *exact)
 {
     const struct kvc_jval *v =
         nearest_dim(member2(kernels->doc, "prefill_attention", kv_name(kv)), head_dim, exact);
@@ -283,7 +287,8 @@ bool kvc_kernels_prefill(const struct kvc_kernels *kernels, enum kvc_dtype kv, u
                                      .flops = flops,
                                      .q0 = kvc_profile_number(v, "q0", 0),
                                      .p0 = kvc_profile_number(v, "p0", 0)};
-    out->knots = blend(v, "tokens", "percent_of_form", heads, kv_heads, out->log_tokens, out->ratio);
+    out->knots =
+        blend(v, "tokens", "percent_of_form", heads, kv_heads, out->log_tokens, out->ratio);
     return flops > 0;
 }
 
@@ -298,10 +303,12 @@ bool kvc_kernels_mla(const struct kvc_kernels *kernels, enum kvc_dtype kv, struc
 
     if (!v)
         return false;
-    *out = (struct kvc_mla_form){
-        kvc_profile_number(v, "decode_overhead_ns", 0),  kvc_profile_number(v, "decode_bandwidth", 0),
-        kvc_profile_number(v, "decode_compute", 0),      kvc_profile_number(v, "prefill_overhead_ns", 0),
-        kvc_profile_number(v, "prefill_compute", 0),     kvc_profile_number(v, "prefill_c", 0)};
+    *out = (struct kvc_mla_form){kvc_profile_number(v, "decode_overhead_ns", 0),
+                                 kvc_profile_number(v, "decode_bandwidth", 0),
+                                 kvc_profile_number(v, "decode_compute", 0),
+                                 kvc_profile_number(v, "prefill_overhead_ns", 0),
+                                 kvc_profile_number(v, "prefill_compute", 0),
+                                 kvc_profile_number(v, "prefill_c", 0)};
     return out->decode_bandwidth > 0 && out->decode_compute > 0 && out->prefill_compute > 0;
 }
 
@@ -327,12 +334,13 @@ static void allreduce_rows(const struct kvc_jval *impl, uint32_t gpus, double lo
     }
 }
 
-bool kvc_kernels_allreduce(const struct kvc_kernels *kernels, uint32_t gpus, double custom_max_bytes,
-                           struct kvc_allreduce *out)
+bool kvc_kernels_allreduce(const struct kvc_kernels *kernels, uint32_t gpus,
+                           double custom_max_bytes, struct kvc_allreduce *out)
 {
     out->n = 0;
     allreduce_rows(member2(kernels->doc, "allreduce", "graph"), gpus, 0, custom_max_bytes, out);
-    allreduce_rows(member2(kernels->doc, "allreduce", "nccl"), gpus, custom_max_bytes, HUGE_VAL, out);
+    allreduce_rows(member2(kernels->doc, "allreduce", "nccl"), gpus, custom_max_bytes, HUGE_VAL,
+                   out);
     /* A message can always be padded to a larger one, so the table must not fall. B200's 8-GPU
      * table has such a hump below 1 MB that served runs do not show (ACCURACY.md section 8). */
     for (size_t i = out->n; i-- > 1;)
@@ -354,10 +362,11 @@ double kvc_allreduce_ns(const struct kvc_allreduce *a, double bytes)
     return a->ns[a->n - 1] * (bytes / a->bytes[a->n - 1]);
 }
 
-bool kvc_kernels_moe(const struct kvc_kernels *kernels, enum kvc_dtype dtype, const struct kvc_llm *llm,
-                     uint32_t tp, struct kvc_moe *out)
+bool kvc_kernels_moe(const struct kvc_kernels *kernels, enum kvc_dtype dtype,
+                     const struct kvc_llm *llm, uint32_t tp, struct kvc_moe *out)
 {
-    static const char *const names[] = {"bf16", "fp8", "fp8_block", "nvfp4", "mxfp4", "int8", "int4"};
+    static const char *const names[] = {"bf16",  "fp8",  "fp8_block", "nvfp4",
+                                        "mxfp4", "int8", "int4"};
     const struct kvc_jval *table = member2(kernels->doc, "moe", names[dtype]);
     const struct kvc_jval *list = table ? kvc_jval_member(table, "tokens_us") : NULL;
 

@@ -19,7 +19,8 @@ bool kvc_kernels_measured(const struct kvc_kernels *kernels); /* false: the gene
 /* A matrix product of fixed (n, k), any m, with its ratios to the roofline already blended. */
 struct kvc_gemm {
     double n, k;
-    double overhead_ns, flops, peak_flops, bytes_per_s, peak_bytes_per_s; /* flops = efficiency * peak */
+    double overhead_ns, flops, peak_flops, bytes_per_s,
+        peak_bytes_per_s; /* flops = efficiency * peak */
     double activation_bytes, weight_bytes;
     double minus_ns, floor_ns; /* the fused quantise launch taken out; 0 where none */
     uint32_t knots;
@@ -27,8 +28,8 @@ struct kvc_gemm {
 };
 
 /* dtype of the weights. KVC_ERR_UNSUPPORTED when this backend has no such table. */
-enum kvc_status kvc_kernels_gemm(const struct kvc_kernels *kernels, enum kvc_dtype dtype, uint32_t n,
-                                 uint32_t k, const struct kvc_engine_profile *engine,
+enum kvc_status kvc_kernels_gemm(const struct kvc_kernels *kernels, enum kvc_dtype dtype,
+                                 uint32_t n, uint32_t k, const struct kvc_engine_profile *engine,
                                  struct kvc_gemm *out, struct kvc_error *err);
 double kvc_gemm_ns(const struct kvc_gemm *gemm, double m);
 
@@ -51,9 +52,12 @@ struct kvc_mla_form { /* ANALYSIS.md section 5 */
 bool kvc_kernels_decode(const struct kvc_kernels *kernels, enum kvc_dtype kv, uint32_t head_dim,
                         struct kvc_decode_form *out, bool *exact);
 bool kvc_kernels_prefill(const struct kvc_kernels *kernels, enum kvc_dtype kv, uint32_t head_dim,
-                         uint32_t heads, uint32_t kv_heads, struct kvc_prefill_form *out, bool *exact);
-double kvc_prefill_ratio(const struct kvc_prefill_form *form, double tokens); /* 1 where not measured */
-bool kvc_kernels_mla(const struct kvc_kernels *kernels, enum kvc_dtype kv, struct kvc_mla_form *out);
+                         uint32_t heads, uint32_t kv_heads, struct kvc_prefill_form *out,
+                         bool *exact);
+double kvc_prefill_ratio(const struct kvc_prefill_form *form,
+                         double tokens); /* 1 where not measured */
+bool kvc_kernels_mla(const struct kvc_kernels *kernels, enum kvc_dtype kv,
+                     struct kvc_mla_form *out);
 
 /* Time of one all-reduce as a function of its bytes, never falling. */
 struct kvc_allreduce {
@@ -61,8 +65,8 @@ struct kvc_allreduce {
     double bytes[64], ns[64];
 };
 /* false: this number of GPUs is not measured; then the generic form over the GPU link holds. */
-bool kvc_kernels_allreduce(const struct kvc_kernels *kernels, uint32_t gpus, double custom_max_bytes,
-                           struct kvc_allreduce *out);
+bool kvc_kernels_allreduce(const struct kvc_kernels *kernels, uint32_t gpus,
+                           double custom_max_bytes, struct kvc_allreduce *out);
 double kvc_allreduce_ns(const struct kvc_allreduce *a, double bytes);
 
 /* Fused MoE block of one layer over tokens. */
@@ -71,8 +75,8 @@ struct kvc_moe {
     double tokens[32], ns[32];
 };
 /* false: this shape is not measured. */
-bool kvc_kernels_moe(const struct kvc_kernels *kernels, enum kvc_dtype dtype, const struct kvc_llm *llm,
-                     uint32_t tp, struct kvc_moe *out);
+bool kvc_kernels_moe(const struct kvc_kernels *kernels, enum kvc_dtype dtype,
+                     const struct kvc_llm *llm, uint32_t tp, struct kvc_moe *out);
 double kvc_moe_ns(const struct kvc_moe *moe, double tokens);
 
 /* kind and source of a part: "gemm.fp8", "decode_attention.bf16.128", "allreduce.graph", .. */

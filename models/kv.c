@@ -9,10 +9,12 @@ static const struct {
     const char *name;
     enum kvc_dtype dtype;
 } dtype_names[] = {
-    {"bf16", KVC_BF16},       {"bfloat16", KVC_BF16},       {"fp16", KVC_BF16},
-    {"float16", KVC_BF16},    {"fp8", KVC_FP8},             {"fp8_e4m3", KVC_FP8},
-    {"fp8_e5m2", KVC_FP8},    {"fp8_block", KVC_FP8_BLOCK}, {"nvfp4", KVC_NVFP4},
-    {"mxfp4", KVC_MXFP4},     {"int8", KVC_INT8},           {"int4", KVC_INT4},
+    {"bf16", KVC_BF16},    {"bfloat16", KVC_BF16},
+    {"fp16", KVC_BF16},    {"float16", KVC_BF16},
+    {"fp8", KVC_FP8},      {"fp8_e4m3", KVC_FP8},
+    {"fp8_e5m2", KVC_FP8}, {"fp8_block", KVC_FP8_BLOCK},
+    {"nvfp4", KVC_NVFP4},  {"mxfp4", KVC_MXFP4},
+    {"int8", KVC_INT8},    {"int4", KVC_INT4},
 };
 
 bool kvc_dtype_parse(const char *name, enum kvc_dtype *out)
@@ -70,9 +72,10 @@ uint64_t kvc_llm_kv_bytes_per_token(const struct kvc_llm *llm, enum kvc_dtype kv
         elements = llm->kv_bytes_per_token_bf16 / 2 * tp; /* the latent is on every rank */
     } else {
         uint64_t growing = llm->layers - llm->window_layers - llm->linear_layers;
-        uint64_t per_layer = llm->kv_lora_rank
-                                 ? (uint64_t)(llm->kv_lora_rank + llm->qk_rope_dim + llm->indexer_dim) * tp
-                                 : 2 * heads_stored(llm->kv_heads, tp) * llm->head_dim;
+        uint64_t per_layer =
+            llm->kv_lora_rank
+                ? (uint64_t)(llm->kv_lora_rank + llm->qk_rope_dim + llm->indexer_dim) * tp
+                : 2 * heads_stored(llm->kv_heads, tp) * llm->head_dim;
         elements = growing * per_layer;
     }
     return (uint64_t)((double)elements * bytes + 0.5);

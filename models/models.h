@@ -31,7 +31,7 @@ struct kvc_llm {
     uint32_t indexer_dim, sparse_tokens;        /* sparse attention: keys kept, tokens attended */
     bool compressed_kv;                         /* KV only as kv_bytes_per_token_bf16 states it */
     double params_total_b, params_active_b;     /* 1e9; 0 = not known */
-    uint64_t kv_bytes_per_token_bf16;           /* stated: layers that grow with length, all ranks */
+    uint64_t kv_bytes_per_token_bf16;           /* stated: layers that grow, all ranks */
     const char *weights_dtype;                  /* as published */
     const char *no_step_model;                  /* why step times are refused, or NULL */
 };
@@ -99,8 +99,8 @@ struct kvc_step_config {
 
 struct kvc_step_model;
 
-enum kvc_status kvc_step_model_create(struct kvc_step_model **out, const struct kvc_step_config *config,
-                                      struct kvc_error *err);
+enum kvc_status kvc_step_model_create(struct kvc_step_model **out,
+                                      const struct kvc_step_config *config, struct kvc_error *err);
 void kvc_step_model_destroy(struct kvc_step_model *model);
 
 struct kvc_chunk { /* prefill of tokens new tokens after past tokens of one sequence */
@@ -129,8 +129,8 @@ void kvc_step_decode(const struct kvc_step_model *model, uint32_t n_decode, uint
 uint64_t kvc_step_front_ns(const struct kvc_step_model *model);
 /* HBM bytes left for KV in one replica (all ranks): memory * utilization - weights - activations
  * of a step of max_batched_tokens - the engine's own overhead; 0 when the weights do not fit. */
-uint64_t kvc_step_kv_capacity_bytes(const struct kvc_step_model *model, double gpu_memory_utilization,
-                                    uint32_t max_batched_tokens);
+uint64_t kvc_step_kv_capacity_bytes(const struct kvc_step_model *model,
+                                    double gpu_memory_utilization, uint32_t max_batched_tokens);
 
 /* Relative half-widths of the 80 % band of this regime and what they rest on. */
 struct kvc_time_band {

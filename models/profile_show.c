@@ -93,8 +93,8 @@ static void close_profile(struct show *s)
 static void show_gpu(struct show *s, const struct kvc_gpu *g)
 {
     if (s->brief) {
-        say(s, "%-12s %-32s %5.0f GB %6.0f GB/s %5.0f bf16 %5.0f fp8 TFLOP/s %6.2f USD/h  %s\n", g->id,
-            g->name, g->memory_bytes.value / 1e9, g->hbm_bytes_per_s.value / 1e9,
+        say(s, "%-12s %-32s %5.0f GB %6.0f GB/s %5.0f bf16 %5.0f fp8 TFLOP/s %6.2f USD/h  %s\n",
+            g->id, g->name, g->memory_bytes.value / 1e9, g->hbm_bytes_per_s.value / 1e9,
             g->bf16_flops.value / 1e12, g->fp8_flops.value / 1e12, g->usd_per_hour.value,
             g->kernels_measured ? "kernels measured" : "kernels assumed");
         return;
@@ -116,15 +116,17 @@ static void show_gpu(struct show *s, const struct kvc_gpu *g)
     if (s->json)
         kvc_json_bool(&s->j, "kernels_measured", g->kernels_measured);
     else
-        words(s, NULL, "kernel times", g->kernels_measured ? "measured with vLLM" : "assumed, wide band");
+        words(s, NULL, "kernel times",
+              g->kernels_measured ? "measured with vLLM" : "assumed, wide band");
     close_profile(s);
 }
 
 static void show_llm(struct show *s, const struct kvc_llm *m)
 {
     if (s->brief) {
-        say(s, "%-24s %3u layers %8.1f B parameters %8llu KV bytes/token (bf16)%s\n", m->name, m->layers,
-            m->params_total_b, (unsigned long long)kvc_llm_kv_bytes_per_token(m, KVC_BF16, 1),
+        say(s, "%-24s %3u layers %8.1f B parameters %8llu KV bytes/token (bf16)%s\n", m->name,
+            m->layers, m->params_total_b,
+            (unsigned long long)kvc_llm_kv_bytes_per_token(m, KVC_BF16, 1),
             m->no_step_model ? "  no step times" : "");
         return;
     }
@@ -146,8 +148,10 @@ static void show_llm(struct show *s, const struct kvc_llm *m)
     count(s, "window_layers", "sliding-window layers", m->window_layers);
     count(s, "window_tokens", "window", m->window_tokens);
     count(s, "linear_layers", "linear-attention layers", m->linear_layers);
-    count(s, "kv_bytes_per_token_bf16", "KV bytes/token, bf16", kvc_llm_kv_bytes_per_token(m, KVC_BF16, 1));
-    count(s, "kv_bytes_per_token_fp8", "KV bytes/token, fp8", kvc_llm_kv_bytes_per_token(m, KVC_FP8, 1));
+    count(s, "kv_bytes_per_token_bf16", "KV bytes/token, bf16",
+          kvc_llm_kv_bytes_per_token(m, KVC_BF16, 1));
+    count(s, "kv_bytes_per_token_fp8", "KV bytes/token, fp8",
+          kvc_llm_kv_bytes_per_token(m, KVC_FP8, 1));
     if (s->json)
         kvc_json_double(&s->j, "params_total_b", m->params_total_b);
     else if (m->params_total_b > 0)
@@ -161,7 +165,8 @@ static void show_llm(struct show *s, const struct kvc_llm *m)
 static void show_link(struct show *s, const struct kvc_link_profile *l)
 {
     if (s->brief) {
-        say(s, "%-14s read %7.2f GB/s  write %7.2f GB/s  latency %9.1f us  per operation %8.2f us\n",
+        say(s,
+            "%-14s read %7.2f GB/s  write %7.2f GB/s  latency %9.1f us  per operation %8.2f us\n",
             l->name, l->read_bytes_per_s.value / 1e9, l->write_bytes_per_s.value / 1e9,
             l->latency_ns.value / 1e3, l->per_op_ns.value / 1e3);
         return;
@@ -178,13 +183,15 @@ static void show_prices(struct show *s)
 {
     const struct kvc_prices *p = kvc_prices_default();
 
-    open_profile(s, "default", "prices where the scenario names none; a GPU's rent is in its hardware profile");
+    open_profile(s, "default",
+                 "prices where the scenario names none; a GPU's rent is in its hardware profile");
     figure(s, "dram_gb_month_usd", "DRAM", &p->dram_gb_month_usd, 1, "USD/GB/mon");
     figure(s, "nvme_gb_month_usd", "NVMe", &p->nvme_gb_month_usd, 1, "USD/GB/mon");
     figure(s, "remote_gb_month_usd", "remote store", &p->remote_gb_month_usd, 1, "USD/GB/mon");
     figure(s, "power_usd_per_kwh", "electricity", &p->power_usd_per_kwh, 1, "USD/kWh");
     figure(s, "pue", "power overhead (PUE)", &p->pue, 1, "");
-    figure(s, "network_usd_per_hour_per_gpu", "network", &p->network_usd_per_hour_per_gpu, 1, "USD/h/GPU");
+    figure(s, "network_usd_per_hour_per_gpu", "network", &p->network_usd_per_hour_per_gpu, 1,
+           "USD/h/GPU");
     close_profile(s);
 }
 
@@ -194,8 +201,10 @@ static enum kvc_status unknown(const char *kind, const char *name, const char *c
     const char *near = kvc_name_nearest(name, names);
 
     if (near)
-        return kvc_fail(err, KVC_ERR_USAGE, "unknown %s '%s'; did you mean '%s'?", kind, name, near);
-    return kvc_fail(err, KVC_ERR_USAGE, "unknown %s '%s'; 'kvcast show %s' lists them", kind, name, kind);
+        return kvc_fail(err, KVC_ERR_USAGE, "unknown %s '%s'; did you mean '%s'?", kind, name,
+                        near);
+    return kvc_fail(err, KVC_ERR_USAGE, "unknown %s '%s'; 'kvcast show %s' lists them", kind, name,
+                    kind);
 }
 
 static enum kvc_status show_named(struct show *s, const char *kind, const char *name,
@@ -225,8 +234,8 @@ static enum kvc_status show_named(struct show *s, const char *kind, const char *
             return unknown(kind, name, names, err);
         show_prices(s);
     } else {
-        return kvc_fail(err, KVC_ERR_USAGE, "cannot show '%s'; known: hardware, model, preset, price, link",
-                        kind);
+        return kvc_fail(err, KVC_ERR_USAGE,
+                        "cannot show '%s'; known: hardware, model, preset, price, link", kind);
     }
     return KVC_OK;
 }

@@ -161,7 +161,8 @@ static bool read_llm(const struct kvc_jval *v, struct kvc_llm *m)
         m->window_kv_heads = m->kv_heads;
         m->window_head_dim = m->head_dim;
     }
-    return m->name && m->source && m->weights_dtype && m->layers && m->hidden && m->heads && m->kv_heads && m->head_dim;
+    return m->name && m->source && m->weights_dtype && m->layers && m->hidden && m->heads &&
+           m->kv_heads && m->head_dim;
 }
 
 static bool read_link(const struct kvc_jval *v, struct kvc_link_profile *l)
@@ -185,7 +186,8 @@ static bool read_band(const struct kvc_jval *engine, const char *regime, struct 
     b->tpot_low = kvc_profile_number(v, "tpot_low", 0);
     b->tpot_high = kvc_profile_number(v, "tpot_high", 0);
     b->source = kvc_profile_string(v, "source");
-    return b->source && b->ttft_low > 0 && b->ttft_high >= 1 && b->tpot_low > 0 && b->tpot_high >= 1;
+    return b->source && b->ttft_low > 0 && b->ttft_high >= 1 && b->tpot_low > 0 &&
+           b->tpot_high >= 1;
 }
 
 static bool read_engine(const struct kvc_jval *v, struct kvc_engine_profile *e)
@@ -246,7 +248,8 @@ static enum kvc_status store_parse(struct store *s, struct kvc_error *err)
     for (int i = 0; i < DOCS; i++) {
         const struct kvc_blob *b = kvc_blob_find(doc_names[i].file);
         if (!b)
-            return kvc_fail(err, KVC_ERR_INTERNAL, "no profile %s in this program", doc_names[i].file);
+            return kvc_fail(err, KVC_ERR_INTERNAL, "no profile %s in this program",
+                            doc_names[i].file);
         enum kvc_status status = kvc_json_parse(&s->doc[i], (const char *)b->data, b->size, false,
                                                 doc_names[i].file, 1, err);
         if (status != KVC_OK)

@@ -9,7 +9,8 @@
 
 struct kvc_engine_profile {
     const char *backend;
-    struct kvc_figure host_per_step_ns, host_per_sequence_ns, host_per_prefill_step_ns, front_end_ns;
+    struct kvc_figure host_per_step_ns, host_per_sequence_ns, host_per_prefill_step_ns,
+        front_end_ns;
     bool fuses_quantise; /* takes the quantise launch out of fp8 products */
     struct kvc_figure fused_floor_ns;
     struct kvc_figure elementwise_launch_ns, elementwise_bandwidth;

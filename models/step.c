@@ -104,11 +104,12 @@ static double activation_bytes(const struct kvc_step_model *m, uint32_t max_batc
 
     if (feed < experts)
         feed = experts;
-    return 2.0 * max_batched_tokens * (6.0 * l->hidden + feed + attention) + 12.0 * batch * l->vocab;
+    return 2.0 * max_batched_tokens * (6.0 * l->hidden + feed + attention) +
+           12.0 * batch * l->vocab;
 }
 
-uint64_t kvc_step_kv_capacity_bytes(const struct kvc_step_model *model, double gpu_memory_utilization,
-                                    uint32_t max_batched_tokens)
+uint64_t kvc_step_kv_capacity_bytes(const struct kvc_step_model *model,
+                                    double gpu_memory_utilization, uint32_t max_batched_tokens)
 {
     double free_bytes = model->gpu.memory_bytes.value * gpu_memory_utilization -
                         model->weight_bytes_per_rank - activation_bytes(model, max_batched_tokens) -

@@ -81,8 +81,9 @@ static enum kvc_status attention_products(struct products *p, struct kvc_step_mo
 
     if (l->kv_lora_rank)
         return mla_products(p, m, err);
-    status = add_product(p, m, m->weights, full,
-                         (queries + 2 * ceil_div(l->kv_heads, m->tp)) * l->head_dim, l->hidden, err);
+    status =
+        add_product(p, m, m->weights, full,
+                    (queries + 2 * ceil_div(l->kv_heads, m->tp)) * l->head_dim, l->hidden, err);
     if (status == KVC_OK)
         status = add_product(p, m, m->weights, full, l->hidden, heads * l->head_dim, err);
     if (status == KVC_OK && window > 0)
@@ -99,7 +100,8 @@ static enum kvc_status layer_products(struct products *p, struct kvc_step_model 
 {
     const struct kvc_llm *l = &m->llm;
     double dense = l->experts ? l->dense_layers : l->layers, sparse = l->layers - dense;
-    uint32_t inter = ceil_div(l->intermediate, m->tp), shared = ceil_div(l->shared_intermediate, m->tp);
+    uint32_t inter = ceil_div(l->intermediate, m->tp),
+             shared = ceil_div(l->shared_intermediate, m->tp);
     enum kvc_status status = attention_products(p, m, err);
 
     if (status == KVC_OK)
@@ -193,8 +195,8 @@ static bool make_monotone(double *v, size_t n)
             count[pools++] = 1;
             while (pools > 1 && mean[pools - 2] > mean[pools - 1]) {
                 size_t a = count[pools - 2], b = count[pools - 1];
-                mean[pools - 2] = (mean[pools - 2] * (double)a + mean[pools - 1] * (double)b) /
-                                  (double)(a + b);
+                mean[pools - 2] =
+                    (mean[pools - 2] * (double)a + mean[pools - 1] * (double)b) / (double)(a + b);
                 count[pools - 2] = a + b;
                 pools--;
             }
@@ -242,8 +244,8 @@ static enum kvc_status fill_tables(struct kvc_step_model *m, const struct parts 
     for (size_t i = 1; i < 17 + (KVC_MAX_SAMPLED - 16) / 16; i++) {
         double sampled = table_tokens(i);
         /* an all-gather of the logits moves half of what an all-reduce of them would */
-        m->head.ns[i] = kvc_gemm_ns(head, sampled) +
-                        0.5 * allreduce_ns(m, p, sampled * m->llm.vocab * 2.0);
+        m->head.ns[i] =
+            kvc_gemm_ns(head, sampled) + 0.5 * allreduce_ns(m, p, sampled * m->llm.vocab * 2.0);
     }
     if (!table_finish(&m->layers, 0) || !table_finish(&m->head, 1))
         return kvc_fail_nomem(err);
@@ -257,9 +259,11 @@ static bool fill_prefill(struct kvc_step_model *m, double per_key, double layers
     if (!table_init(&m->prefill, KVC_MAX_STEP_TOKENS))
         return false;
     for (size_t i = 0; i < 17 + (KVC_MAX_STEP_TOKENS - 16) / 16; i++) {
-        double q = table_tokens(i), keys = 0.5 * q + m->p0, plain = per_key * (q + m->q0), v = plain;
+        double q = table_tokens(i), keys = 0.5 * q + m->p0, plain = per_key * (q + m->q0),
+               v = plain;
         if (form && form->knots && layers > 0 && i > 0) {
-            /* the ratio holds for the whole call, launch included; the launch is charged once a step */
+            /* the ratio holds for the whole call, launch included; the launch is charged once a
+             * step */
             double launch = layers * form->launch_ns;
             v = (kvc_prefill_ratio(form, q) * (launch + plain * keys) - launch) / keys;
         }
@@ -287,7 +291,8 @@ static bool mla_attention(struct kvc_step_model *m, const struct kvc_mla_form *f
     if (l->sparse_tokens) { /* every key is indexed, a bounded number attended */
         m->cap_tokens = l->sparse_tokens;
         m->decode_per_capped = layers * token;
-        m->decode_per_token = 1e9 * layers * l->indexer_dim * size / (f->decode_bandwidth * bandwidth);
+        m->decode_per_token =
+            1e9 * layers * l->indexer_dim * size / (f->decode_bandwidth * bandwidth);
         m->prefill_capped = prefill;
         prefill = 0;
     } else {
@@ -301,7 +306,8 @@ static bool plain_attention(struct kvc_step_model *m, const struct kvc_decode_fo
 {
     const struct kvc_llm *l = &m->llm;
     double window = l->window_layers, full = l->layers - l->linear_layers - window;
-    double rate = d->bandwidth_efficiency * m->gpu.hbm_bytes_per_s.value, size = kvc_dtype_bytes(m->kv);
+    double rate = d->bandwidth_efficiency * m->gpu.hbm_bytes_per_s.value,
+           size = kvc_dtype_bytes(m->kv);
     double heads = l->heads / m->tp, dim = l->head_dim, wdim = l->window_head_dim;
 
     m->decode_fixed = (full + window) * d->overhead_ns;
@@ -328,7 +334,8 @@ static enum kvc_status build_attention(struct kvc_step_model *m, struct kvc_erro
 
     if (m->llm.kv_lora_rank) {
         if (!kvc_kernels_mla(m->kernels, m->kv, &mla))
-            return kvc_fail(err, KVC_ERR_UNSUPPORTED, "no latent attention times for %s", m->gpu.id);
+            return kvc_fail(err, KVC_ERR_UNSUPPORTED, "no latent attention times for %s",
+                            m->gpu.id);
         if (!mla_attention(m, &mla))
             return kvc_fail_nomem(err);
     } else {
@@ -362,16 +369,18 @@ static enum kvc_status check_shape(const struct kvc_step_config *c, struct kvc_e
                         "tp %u does not divide the %u attention heads of %s; use a divisor", tp,
                         l->heads, l->name);
     if (!l->kv_lora_rank && l->kv_heads % tp != 0 && tp % l->kv_heads != 0)
-        return kvc_fail(err, KVC_ERR_USAGE, "tp %u neither divides nor is a multiple of the %u KV heads of %s",
-                        tp, l->kv_heads, l->name);
+        return kvc_fail(err, KVC_ERR_USAGE,
+                        "tp %u neither divides nor is a multiple of the %u KV heads of %s", tp,
+                        l->kv_heads, l->name);
     if (l->intermediate % tp != 0 || l->expert_intermediate % tp != 0)
-        return kvc_fail(err, KVC_ERR_USAGE, "tp %u does not divide the feed-forward width of %s", tp,
-                        l->name);
+        return kvc_fail(err, KVC_ERR_USAGE, "tp %u does not divide the feed-forward width of %s",
+                        tp, l->name);
     if (l->no_step_model)
-        return kvc_fail(err, KVC_ERR_UNSUPPORTED, "no step times for %s: %s", l->name, l->no_step_model);
+        return kvc_fail(err, KVC_ERR_UNSUPPORTED, "no step times for %s: %s", l->name,
+                        l->no_step_model);
     if (c->weights == KVC_MXFP4 && !l->experts)
-        return kvc_fail(err, KVC_ERR_UNSUPPORTED, "mxfp4 weights: only for models with experts; %s has none",
-                        l->name);
+        return kvc_fail(err, KVC_ERR_UNSUPPORTED,
+                        "mxfp4 weights: only for models with experts; %s has none", l->name);
     if (c->kv != KVC_BF16 && c->kv != KVC_FP8)
         return kvc_fail(err, KVC_ERR_UNSUPPORTED, "KV dtype: bf16 or fp8");
     return KVC_OK;
@@ -388,13 +397,15 @@ static enum kvc_status build(struct kvc_step_model *m, struct kvc_error *err)
         return kvc_fail_nomem(err);
     m->measured = kvc_kernels_measured(m->kernels);
     m->allreduce_measured =
-        m->tp == 1 || kvc_kernels_allreduce(m->kernels, m->tp,
-                                            m->engine.custom_allreduce_max_bytes.value, &p->allreduce);
-    m->moe_measured = m->llm.experts && kvc_kernels_moe(m->kernels, m->weights, &m->llm, m->tp, &p->moe);
+        m->tp == 1 ||
+        kvc_kernels_allreduce(m->kernels, m->tp, m->engine.custom_allreduce_max_bytes.value,
+                              &p->allreduce);
+    m->moe_measured =
+        m->llm.experts && kvc_kernels_moe(m->kernels, m->weights, &m->llm, m->tp, &p->moe);
     status = layer_products(&p->products, m, err);
     if (status == KVC_OK)
-        status = kvc_kernels_gemm(m->kernels, KVC_BF16, ceil_div(m->llm.vocab, m->tp), m->llm.hidden,
-                                  &m->engine, &head, err);
+        status = kvc_kernels_gemm(m->kernels, KVC_BF16, ceil_div(m->llm.vocab, m->tp),
+                                  m->llm.hidden, &m->engine, &head, err);
     if (status == KVC_OK)
         status = build_attention(m, err);
     if (status == KVC_OK)
@@ -403,8 +414,8 @@ static enum kvc_status build(struct kvc_step_model *m, struct kvc_error *err)
     return status;
 }
 
-enum kvc_status kvc_step_model_create(struct kvc_step_model **out, const struct kvc_step_config *config,
-                                      struct kvc_error *err)
+enum kvc_status kvc_step_model_create(struct kvc_step_model **out,
+                                      const struct kvc_step_config *config, struct kvc_error *err)
 {
     const char *backend = config->backend ? config->backend : "vllm";
     enum kvc_status status = kvc_profiles_ready(err);
@@ -419,8 +430,9 @@ enum kvc_status kvc_step_model_create(struct kvc_step_model **out, const struct 
     const struct kvc_engine_profile *engine = kvc_engine_find(backend);
     if (!engine) {
         const char *near = kvc_name_nearest(backend, kvc_engine_names());
-        return kvc_fail(err, KVC_ERR_UNSUPPORTED, "no kernel times for engine backend '%s'; known: %s",
-                        backend, near ? near : kvc_engine_names()[0]);
+        return kvc_fail(err, KVC_ERR_UNSUPPORTED,
+                        "no kernel times for engine backend '%s'; known: %s", backend,
+                        near ? near : kvc_engine_names()[0]);
     }
     struct kvc_step_model *m = kvc_calloc(1, sizeof *m);
     if (!m)
@@ -434,7 +446,8 @@ enum kvc_status kvc_step_model_create(struct kvc_step_model **out, const struct 
     m->host_step = engine->host_per_step_ns.value;
     m->host_sequence = engine->host_per_sequence_ns.value;
     m->host_prefill = engine->host_per_prefill_step_ns.value;
-    m->weight_bytes_per_rank = (double)kvc_llm_weight_bytes(config->llm, config->weights) / config->tp;
+    m->weight_bytes_per_rank =
+        (double)kvc_llm_weight_bytes(config->llm, config->weights) / config->tp;
     status = kvc_kernels_load(&m->kernels, config->gpu, engine->backend, err);
     if (status == KVC_OK)
         status = build(m, err);

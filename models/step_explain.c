@@ -9,8 +9,8 @@ struct teller {
     void *user;
 };
 
-static void tell(const struct teller *t, const char *group, const char *name, const struct kvc_figure *f,
-                 double divide, const char *unit)
+static void tell(const struct teller *t, const char *group, const char *name,
+                 const struct kvc_figure *f, double divide, const char *unit)
 {
     char value[64];
 
@@ -29,7 +29,8 @@ static void tell_part(const struct teller *t, const struct kvc_step_model *m, co
 
 static void tell_kernels(const struct teller *t, const struct kvc_step_model *m)
 {
-    static const char *const moe_names[] = {"bf16", "fp8", "fp8_block", "nvfp4", "mxfp4", "int8", "int4"};
+    static const char *const moe_names[] = {"bf16",  "fp8",  "fp8_block", "nvfp4",
+                                            "mxfp4", "int8", "int4"};
     const char *kv = m->kv == KVC_BF16 ? "bf16" : "fp8", *gemm = kvc_kernels_dtype(m->weights);
     char part[64];
 
@@ -52,14 +53,15 @@ static void tell_kernels(const struct teller *t, const struct kvc_step_model *m)
     }
     if (m->llm.experts) {
         snprintf(part, sizeof part, "moe.%s", m->moe_measured ? moe_names[m->weights] : "-");
-        tell_part(t, m, "experts", part, m->moe_measured ? "table over tokens" : "closed form, 17-46 % off");
+        tell_part(t, m, "experts", part,
+                  m->moe_measured ? "table over tokens" : "closed form, 17-46 % off");
     }
     if (m->llm.linear_layers)
         t->fn(t->user, "kernels", "linear attention", "products and state traffic only", "assumed",
               "no measured kernels used");
     if (m->llm.sparse_tokens)
-        t->fn(t->user, "kernels", "sparse attention", "attended tokens capped, indexer reads keys", "assumed",
-              "no measured kernels used");
+        t->fn(t->user, "kernels", "sparse attention", "attended tokens capped, indexer reads keys",
+              "assumed", "no measured kernels used");
 }
 
 void kvc_step_explain(const struct kvc_step_model *model, kvc_figure_fn fn, void *user)
@@ -79,8 +81,10 @@ void kvc_step_explain(const struct kvc_step_model *model, kvc_figure_fn fn, void
     snprintf(value, sizeof value, "%u layers, hidden %u, %u/%u heads of %u", model->llm.layers,
              model->llm.hidden, model->llm.heads, model->llm.kv_heads, model->llm.head_dim);
     fn(user, "model", model->llm.name, value, "published", model->llm.source);
-    snprintf(value, sizeof value, "%.1f GB on each of %u GPUs", model->weight_bytes_per_rank / 1e9, model->tp);
-    fn(user, "model", "weights", value, "assumed", "parameters x bytes; embeddings and head in bf16");
+    snprintf(value, sizeof value, "%.1f GB on each of %u GPUs", model->weight_bytes_per_rank / 1e9,
+             model->tp);
+    fn(user, "model", "weights", value, "assumed",
+       "parameters x bytes; embeddings and head in bf16");
     tell_kernels(&t, model);
     tell(&t, "engine", "host time of a step", &e->host_per_step_ns, 1e3, "us");
     tell(&t, "engine", "host time of a sequence", &e->host_per_sequence_ns, 1e3, "us");
@@ -89,8 +93,10 @@ void kvc_step_explain(const struct kvc_step_model *model, kvc_figure_fn fn, void
     tell(&t, "engine", "small kernels of a layer", &e->elementwise_launch_ns, 1e3, "us");
     if (model->quantise_ns > 0) {
         snprintf(value, sizeof value, "%.6g us", model->quantise_ns / 1e3);
-        fn(user, "engine", "quantise launch fused away", value, "fitted", "validation/ACCURACY.md section 1");
+        fn(user, "engine", "quantise launch fused away", value, "fitted",
+           "validation/ACCURACY.md section 1");
     }
     tell(&t, "engine", "memory overhead of a rank", &e->memory_overhead_bytes, 1e9, "GB");
-    fn(user, "engine", "activations of a step", "2 B x tokens x widths + logits", "assumed", "docs/models.md");
+    fn(user, "engine", "activations of a step", "2 B x tokens x widths + logits", "assumed",
+       "docs/models.md");
 }

@@ -9,8 +9,8 @@
 /* Values at 0..16 and at the multiples of 16 above; engines run padded sizes, so linear between. */
 struct kvc_token_table {
     double *ns;
-    uint32_t max;  /* largest tabled count, a multiple of 16 */
-    double slope;  /* per token beyond it */
+    uint32_t max; /* largest tabled count, a multiple of 16 */
+    double slope; /* per token beyond it */
 };
 
 #define KVC_MAX_STEP_TOKENS 32768
@@ -23,8 +23,9 @@ struct kvc_step_model {
     enum kvc_dtype weights, kv;
     uint32_t tp;
 
-    struct kvc_token_table layers; /* matrix products, elementwise, experts, all-reduce of all layers */
-    struct kvc_token_table head;   /* lm_head and the gather of its logits, over sampled sequences */
+    struct kvc_token_table
+        layers; /* matrix products, elementwise, experts, all-reduce of all layers */
+    struct kvc_token_table head; /* lm_head and the gather of its logits, over sampled sequences */
 
     /* decode attention: fixed + per_sequence n + per_token c + per_capped min(c, n cap) */
     double decode_fixed, decode_per_sequence, decode_per_token, decode_per_capped;

@@ -35,7 +35,8 @@ static bool add_line(char **text, size_t *len, size_t *cap, const char *line)
     return true;
 }
 
-static bool preset_text(char **text, size_t *len, size_t *cap, const struct kvc_preset *p, bool brief)
+static bool preset_text(char **text, size_t *len, size_t *cap, const struct kvc_preset *p,
+                        bool brief)
 {
     char line[1024];
 
@@ -62,7 +63,8 @@ static enum kvc_status unknown_preset(const char *name, struct kvc_error *err)
         near = kvc_name_nearest(name, kvc_preset_scenario_names());
     if (near)
         return kvc_fail(err, KVC_ERR_USAGE, "unknown preset '%s'; did you mean '%s'?", name, near);
-    return kvc_fail(err, KVC_ERR_USAGE, "unknown preset '%s'; 'kvcast show preset' lists them", name);
+    return kvc_fail(err, KVC_ERR_USAGE, "unknown preset '%s'; 'kvcast show preset' lists them",
+                    name);
 }
 
 static enum kvc_status show_presets(char **out, const char *name, bool json, struct kvc_error *err)

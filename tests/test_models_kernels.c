@@ -42,7 +42,8 @@ static bool open_rows(struct test_csv *csv, const char *gpu, const char *family,
     char path[256];
 
     snprintf(path, sizeof path, AIC "%s__%s__%s.csv%s", gpu, family,
-             strcmp(ext, ".zst trtllm") ? "vllm__0.24.0" : "trtllm__1.3.0rc20", ext[0] ? ".zst" : "");
+             strcmp(ext, ".zst trtllm") ? "vllm__0.24.0" : "trtllm__1.3.0rc20",
+             ext[0] ? ".zst" : "");
     if (test_csv_open(csv, path))
         return true;
     print_message("skipped: no %s\n", path);
@@ -67,7 +68,9 @@ static double stated(const char *gpu, const char *a, const char *b, const char *
     struct kvc_jval *doc = NULL;
     snprintf(name, sizeof name, "kernels_%s_vllm.json", gpu);
     const struct kvc_blob *blob = kvc_blob_find(name);
-    assert_int_equal(kvc_json_parse(&doc, (const char *)blob->data, blob->size, false, name, 1, NULL), KVC_OK);
+    assert_int_equal(kvc_json_parse(&doc, (const char *)blob->data, blob->size, false, name, 1,
+                                    NULL),
+                     KVC_OK);
     const struct kvc_jval *v = kvc_jval_member(kvc_jval_member(doc, a), b);
     if (c)
         v = kvc_jval_member(v, c);
@@ -96,14 +99,16 @@ static void gemm_rows(const char *gpu, const char *csv_dtype, enum kvc_dtype dty
         if (strcmp(test_csv_get(&csv, "gemm_dtype"), csv_dtype) != 0 || n < 256 || depth < 256 ||
             (m > 16 && fmod(m, 16) != 0) || row++ % 5)
             continue;
-        assert_int_equal(kvc_kernels_gemm(k, dtype, (uint32_t)n, (uint32_t)depth, &engine, &g, NULL), KVC_OK);
+        assert_int_equal(kvc_kernels_gemm(k, dtype, (uint32_t)n, (uint32_t)depth, &engine, &g,
+                                          NULL),
+                         KVC_OK);
         add_error(&e, kvc_gemm_ns(&g, m), 1e6 * test_csv_number(&csv, "latency"));
     }
     kvc_kernels_destroy(k);
     test_csv_close(&csv);
     double said = stated(gpu, "gemm", kvc_kernels_dtype(dtype), NULL);
-    print_message("%s gemm %s: %zu rows, MAPE %.2f %% (profile says %.2f), over 20 %%: %zu\n", gpu, csv_dtype,
-                  e.n, mape(&e), said, e.worse_than_20);
+    print_message("%s gemm %s: %zu rows, MAPE %.2f %% (profile says %.2f), over 20 %%: %zu\n", gpu,
+                  csv_dtype, e.n, mape(&e), said, e.worse_than_20);
     assert_true(e.n > 1000);
     assert_true(mape(&e) < limit);
     assert_true(fabs(mape(&e) - said) < 1.5);
@@ -121,8 +126,8 @@ static void gemm_tables_match_their_rows(void **state)
     gemm_rows("b200_sxm", "fp8_block", KVC_FP8_BLOCK, 9);
 }
 
-static void attention_rows(const char *gpu, const char *family, const char *kv_name, enum kvc_dtype kv,
-                           double limit)
+static void attention_rows(const char *gpu, const char *family, const char *kv_name,
+                           enum kvc_dtype kv, double limit)
 {
     struct test_csv csv;
     struct errors e = {0};
@@ -136,8 +141,10 @@ static void attention_rows(const char *gpu, const char *family, const char *kv_n
     assert_true(kvc_kernels_decode(k, kv, 128, &d, &exact) && exact);
     double rate = d.bandwidth_efficiency * kvc_gpu_find(gpu)->hbm_bytes_per_s.value;
     while (test_csv_row(&csv)) {
-        double batch = test_csv_number(&csv, "batch_size"), heads = test_csv_number(&csv, "num_heads");
-        double kv_heads = test_csv_number(&csv, "num_key_value_heads"), isl = test_csv_number(&csv, "isl");
+        double batch = test_csv_number(&csv, "batch_size"),
+               heads = test_csv_number(&csv, "num_heads");
+        double kv_heads = test_csv_number(&csv, "num_key_value_heads"),
+               isl = test_csv_number(&csv, "isl");
         double context = isl + test_csv_number(&csv, "step"), size = kvc_dtype_bytes(kv), ns;
         if (strcmp(test_csv_get(&csv, "kv_cache_dtype"), kv_name) != 0 ||
             test_csv_number(&csv, "head_dim") != 128 || test_csv_number(&csv, "window_size") != 0)
@@ -146,10 +153,14 @@ static void attention_rows(const char *gpu, const char *family, const char *kv_n
             continue;
         if (decode)
             ns = d.overhead_ns +
-                 1e9 * (2 * batch * context * kv_heads * 128 * size + 4 * batch * heads * 128) / rate;
+                 1e9 * (2 * batch * context * kv_heads * 128 * size + 4 * batch * heads * 128) /
+                     rate;
         else {
-            assert_true(kvc_kernels_prefill(k, kv, 128, (uint32_t)heads, (uint32_t)kv_heads, &p, &exact) && exact);
-            ns = p.launch_ns + 1e9 * batch * 4 * heads * 128 * (isl + p.q0) * (isl / 2 + p.p0) / p.flops;
+            assert_true(
+                kvc_kernels_prefill(k, kv, 128, (uint32_t)heads, (uint32_t)kv_heads, &p, &exact) &&
+                exact);
+            ns = p.launch_ns +
+                 1e9 * batch * 4 * heads * 128 * (isl + p.q0) * (isl / 2 + p.p0) / p.flops;
             ns *= kvc_prefill_ratio(&p, isl);
         }
         add_error(&e, ns, 1e6 * test_csv_number(&csv, "latency"));
@@ -158,8 +169,8 @@ static void attention_rows(const char *gpu, const char *family, const char *kv_n
     test_csv_close(&csv);
     double said = stated(gpu, decode ? "decode_attention" : "prefill_attention",
                          kv == KVC_BF16 ? "bf16" : "fp8", "128");
-    print_message("%s %s %s: %zu rows, MAPE %.2f %% (profile says %.2f)\n", gpu, family, kv_name, e.n, mape(&e),
-                  said);
+    print_message("%s %s %s: %zu rows, MAPE %.2f %% (profile says %.2f)\n", gpu, family, kv_name,
+                  e.n, mape(&e), said);
     assert_true(e.n > 1000);
     assert_true(mape(&e) < limit);
     assert_true(fabs(mape(&e) - said) < 0.5);
@@ -193,7 +204,8 @@ static void allreduce_table_matches_its_rows(void **state)
                 assert_true(a[g].ns[j] >= a[g].ns[j - 1] && a[g].bytes[j] > a[g].bytes[j - 1]);
         }
         while (test_csv_row(&csv)) {
-            double bytes = 2 * test_csv_number(&csv, "message_size"), n = test_csv_number(&csv, "num_gpus");
+            double bytes = 2 * test_csv_number(&csv, "message_size"),
+                   n = test_csv_number(&csv, "num_gpus");
             if (strcmp(test_csv_get(&csv, "backend"), "vllm_graph") != 0 || bytes > 8388608)
                 continue;
             double ns = kvc_allreduce_ns(&a[n == 2 ? 0 : n == 4 ? 1 : 2], bytes);
@@ -207,7 +219,8 @@ static void allreduce_table_matches_its_rows(void **state)
     }
 }
 
-static void moe_rows(const char *gpu, const char *llm_name, enum kvc_dtype dtype, const char *csv_dtype)
+static void moe_rows(const char *gpu, const char *llm_name, enum kvc_dtype dtype,
+                     const char *csv_dtype)
 {
     struct test_csv csv;
     struct errors e = {0};
@@ -221,9 +234,11 @@ static void moe_rows(const char *gpu, const char *llm_name, enum kvc_dtype dtype
         struct kvc_moe m;
         if (strcmp(test_csv_get(&csv, "moe_dtype"), csv_dtype) != 0 || tp > 8 ||
             strcmp(test_csv_get(&csv, "distribution"), "power_law_1.2") != 0 ||
-            test_csv_number(&csv, "moe_ep_size") != 1 || test_csv_number(&csv, "hidden_size") != l->hidden ||
+            test_csv_number(&csv, "moe_ep_size") != 1 ||
+            test_csv_number(&csv, "hidden_size") != l->hidden ||
             test_csv_number(&csv, "inter_size") != l->expert_intermediate ||
-            test_csv_number(&csv, "num_experts") != l->experts || test_csv_number(&csv, "topk") != l->top_k)
+            test_csv_number(&csv, "num_experts") != l->experts ||
+            test_csv_number(&csv, "topk") != l->top_k)
             continue;
         if (!kvc_kernels_moe(k, dtype, l, (uint32_t)tp, &m))
             continue;
@@ -232,7 +247,8 @@ static void moe_rows(const char *gpu, const char *llm_name, enum kvc_dtype dtype
     }
     kvc_kernels_destroy(k);
     test_csv_close(&csv);
-    print_message("%s experts of %s %s: %zu rows, MAPE %.2f %%\n", gpu, llm_name, csv_dtype, e.n, mape(&e));
+    print_message("%s experts of %s %s: %zu rows, MAPE %.2f %%\n", gpu, llm_name, csv_dtype, e.n,
+                  mape(&e));
     assert_true(e.n >= 20 && mape(&e) < 10);
 }
 

@@ -13,16 +13,24 @@
 
 static struct kvc_llm plain(uint32_t layers, uint32_t kv_heads, uint32_t head_dim)
 {
-    return (struct kvc_llm){.layers = layers, .heads = kv_heads, .kv_heads = kv_heads, .head_dim = head_dim};
+    return (struct kvc_llm){.layers = layers,
+                            .heads = kv_heads,
+                            .kv_heads = kv_heads,
+                            .head_dim = head_dim};
 }
 
 /* Public reports, case log c22: head_dim as given, MLA stored once and without the factor 2. */
 static void bytes_per_token_of_public_reports(void **state)
 {
     (void)state;
-    struct kvc_llm explicit_dim = plain(36, 8, 128), big = plain(80, 8, 128), mha = plain(32, 32, 128);
-    struct kvc_llm mla = {.layers = 61, .heads = 128, .kv_heads = 1, .head_dim = 192,
-                          .kv_lora_rank = 512, .qk_rope_dim = 64};
+    struct kvc_llm explicit_dim = plain(36, 8, 128), big = plain(80, 8, 128),
+                   mha = plain(32, 32, 128);
+    struct kvc_llm mla = {.layers = 61,
+                          .heads = 128,
+                          .kv_heads = 1,
+                          .head_dim = 192,
+                          .kv_lora_rank = 512,
+                          .qk_rope_dim = 64};
     assert_int_equal(kvc_llm_kv_bytes_per_token(&explicit_dim, KVC_BF16, 1), 147456);
     assert_int_equal(kvc_llm_kv_bytes_per_token(&mla, KVC_BF16, 1), 70272);
     assert_int_equal(kvc_llm_kv_bytes_per_token(&big, KVC_BF16, 1), 327680);
@@ -51,8 +59,12 @@ static void ranks_share_heads_until_there_is_one(void **state)
 {
     (void)state;
     struct kvc_llm m = plain(80, 8, 128);
-    struct kvc_llm mla = {.layers = 61, .heads = 128, .kv_heads = 1, .head_dim = 192,
-                          .kv_lora_rank = 512, .qk_rope_dim = 64};
+    struct kvc_llm mla = {.layers = 61,
+                          .heads = 128,
+                          .kv_heads = 1,
+                          .head_dim = 192,
+                          .kv_lora_rank = 512,
+                          .qk_rope_dim = 64};
     static const uint32_t tp[] = {1, 4, 8, 16};
     static const uint64_t per_gpu[] = {327680, 81920, 40960, 40960};
     for (size_t i = 0; i < 4; i++)
@@ -86,7 +98,8 @@ static void geometry_agrees_with_stated_bytes(void **state)
 static void dense_parameters_add_up(void **state)
 {
     (void)state;
-    static const char *const names[] = {"Llama-3.1-8B", "Llama-3.1-70B", "Llama-3.1-405B", "Qwen3-32B"};
+    static const char *const names[] = {"Llama-3.1-8B", "Llama-3.1-70B", "Llama-3.1-405B",
+                                        "Qwen3-32B"};
     for (size_t i = 0; i < 4; i++) {
         const struct kvc_llm *m = kvc_llm_find(names[i]);
         double h = m->hidden, attention = h * m->head_dim * (2.0 * m->heads + 2.0 * m->kv_heads);
@@ -155,10 +168,11 @@ static void every_figure_has_a_kind_and_a_source(void **state)
 static void promised_profiles_exist(void **state)
 {
     (void)state;
-    static const char *const gpus[] = {"h100-sxm", "h200-sxm", "b200-sxm", "gh200-96", "gh200-144", "mi300x"};
-    static const char *const links[] = {"pcie4-x16", "pcie5-x16", "nvlink-c2c", "nvme-gen4-x4",
-                                        "nvme-gen5-x4", "gds", "rdma-100", "rdma-200", "rdma-400",
-                                        "tcp-25", "tcp-100", "object-store"};
+    static const char *const gpus[] = {"h100-sxm", "h200-sxm",  "b200-sxm",
+                                       "gh200-96", "gh200-144", "mi300x"};
+    static const char *const links[] = {"pcie4-x16",    "pcie5-x16", "nvlink-c2c", "nvme-gen4-x4",
+                                        "nvme-gen5-x4", "gds",       "rdma-100",   "rdma-200",
+                                        "rdma-400",     "tcp-25",    "tcp-100",    "object-store"};
     for (size_t i = 0; i < sizeof gpus / sizeof gpus[0]; i++)
         assert_non_null(kvc_gpu_find(gpus[i]));
     for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)

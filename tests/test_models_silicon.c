@@ -61,15 +61,19 @@ static void take_row(const struct test_csv *csv, struct group *g)
     uint64_t host;
 
     if (!llm || strcmp(llm, g->llm) != 0 || strcmp(test_csv_get(csv, "system"), g->gpu) != 0 ||
-        strcmp(test_csv_get(csv, "backend"), "vllm") != 0 || strcmp(test_csv_get(csv, "mode"), "agg") != 0 ||
-        strcmp(test_csv_get(csv, "gemm_quant_mode"), g->gemm) != 0 || c > g->max_concurrency || osl < g->min_osl ||
-        test_csv_number(csv, "attention_dp_size") > 1 || test_csv_number(csv, "moe_ep_size") > 1 ||
-        test_csv_number(csv, "pp_size") > 1 || tpot <= 0 || g->n == MOST)
+        strcmp(test_csv_get(csv, "backend"), "vllm") != 0 ||
+        strcmp(test_csv_get(csv, "mode"), "agg") != 0 ||
+        strcmp(test_csv_get(csv, "gemm_quant_mode"), g->gemm) != 0 || c > g->max_concurrency ||
+        osl < g->min_osl || test_csv_number(csv, "attention_dp_size") > 1 ||
+        test_csv_number(csv, "moe_ep_size") > 1 || test_csv_number(csv, "pp_size") > 1 ||
+        tpot <= 0 || g->n == MOST)
         return;
-    struct kvc_step_config config = {kvc_llm_find(llm), kvc_gpu_find(g->gpu), "vllm", g->weights, g->kv, tp, 1, 1};
+    struct kvc_step_config config = {
+        kvc_llm_find(llm), kvc_gpu_find(g->gpu), "vllm", g->weights, g->kv, tp, 1, 1};
     if (kvc_step_model_create(&m, &config, NULL) != KVC_OK)
         return;
-    double ns = (double)kvc_step_ns(m, NULL, 0, (uint32_t)c, (uint64_t)(c * (isl + osl / 2)), (uint32_t)c, &host);
+    double ns = (double)kvc_step_ns(m, NULL, 0, (uint32_t)c, (uint64_t)(c * (isl + osl / 2)),
+                                    (uint32_t)c, &host);
     g->bias[g->n] = (ns - (double)host) / 1e6 / tpot - 1;
     g->zero[g->n] = fabs(g->bias[g->n]);
     g->pooled[g->n++] = fabs(ns / 1e6 / tpot - 1);
@@ -89,10 +93,12 @@ static void run_group(struct group *g)
         take_row(&csv, g);
     test_csv_close(&csv);
     double bias = quantile(g->bias, g->n, 0.5);
-    print_message("%s %s on %s, c <= %.0f, osl >= %.0f: %zu rows, TPOT without host constants: median %.1f %%, "
+    print_message("%s %s on %s, c <= %.0f, osl >= %.0f: %zu rows, TPOT without host constants: "
+                  "median %.1f %%, "
                   "P90 %.1f %%, bias %+.1f %%; with: median %.1f %%, P90 %.1f %%\n",
-                  g->llm, g->gemm, g->gpu, g->max_concurrency, g->min_osl, g->n, 100 * quantile(g->zero, g->n, 0.5),
-                  100 * quantile(g->zero, g->n, 0.9), 100 * bias, 100 * quantile(g->pooled, g->n, 0.5),
+                  g->llm, g->gemm, g->gpu, g->max_concurrency, g->min_osl, g->n,
+                  100 * quantile(g->zero, g->n, 0.5), 100 * quantile(g->zero, g->n, 0.9),
+                  100 * bias, 100 * quantile(g->pooled, g->n, 0.5),
                   100 * quantile(g->pooled, g->n, 0.9));
 }
 
@@ -100,8 +106,10 @@ static void run_group(struct group *g)
 static void decode_steps_meet_measured_tpot(void **state)
 {
     (void)state;
-    static struct group fp8 = {"Llama-3.1-70B", "b200_sxm", "fp8", KVC_FP8, KVC_FP8, 16, 8192, 0, {0}, {0}, {0}};
-    static struct group fp4 = {"Llama-3.1-70B", "b200_sxm", "nvfp4", KVC_NVFP4, KVC_FP8, 16, 8192, 0, {0}, {0}, {0}};
+    static struct group fp8 = {
+        "Llama-3.1-70B", "b200_sxm", "fp8", KVC_FP8, KVC_FP8, 16, 8192, 0, {0}, {0}, {0}};
+    static struct group fp4 = {
+        "Llama-3.1-70B", "b200_sxm", "nvfp4", KVC_NVFP4, KVC_FP8, 16, 8192, 0, {0}, {0}, {0}};
     run_group(&fp8);
     assert_true(fp8.n >= 8);
     assert_true(quantile(fp8.zero, fp8.n, 0.5) < 0.15);
@@ -140,16 +148,25 @@ static void lone_prefill_beside_measured_ttft(void **state)
     while (test_csv_row(&csv)) {
         struct kvc_step_model *m;
         struct kvc_chunk chunk = {(uint32_t)test_csv_number(&csv, "isl"), 0};
-        struct kvc_step_config config = {kvc_llm_find("Llama-3.1-70B"), kvc_gpu_find("b200_sxm"), "vllm", KVC_FP8,
-                                         KVC_FP8, (uint32_t)test_csv_number(&csv, "tp_size"), 1, 1};
+        struct kvc_step_config config = {kvc_llm_find("Llama-3.1-70B"),
+                                         kvc_gpu_find("b200_sxm"),
+                                         "vllm",
+                                         KVC_FP8,
+                                         KVC_FP8,
+                                         (uint32_t)test_csv_number(&csv, "tp_size"),
+                                         1,
+                                         1};
         if (strcmp(test_csv_get(&csv, "model_path"), "meta-llama/Llama-3.1-70B") != 0 ||
             strcmp(test_csv_get(&csv, "gemm_quant_mode"), "fp8") != 0 ||
-            strcmp(test_csv_get(&csv, "backend"), "vllm") != 0 || test_csv_number(&csv, "batch_size") > 4 ||
+            strcmp(test_csv_get(&csv, "backend"), "vllm") != 0 ||
+            test_csv_number(&csv, "batch_size") > 4 ||
             kvc_step_model_create(&m, &config, NULL) != KVC_OK)
             continue;
-        double ms = (double)(kvc_step_ns(m, &chunk, 1, 3, 3 * 4000, 1, NULL) + kvc_step_front_ns(m)) / 1e6;
+        double ms =
+            (double)(kvc_step_ns(m, &chunk, 1, 3, 3 * 4000, 1, NULL) + kvc_step_front_ns(m)) / 1e6;
         double measured = test_csv_number(&csv, "silicon_ttft_ms");
-        print_message("  isl %5u tp %u: TTFT %6.1f ms, measured %6.1f ms\n", chunk.tokens, config.tp, ms, measured);
+        print_message("  isl %5u tp %u: TTFT %6.1f ms, measured %6.1f ms\n", chunk.tokens,
+                      config.tp, ms, measured);
         if (n < MOST)
             ape[n++] = fabs(ms / measured - 1);
         kvc_step_model_destroy(m);
@@ -168,23 +185,26 @@ static void kv_room_beside_engine_statements(void **state)
     struct kvc_step_model *m;
     struct kvc_error err = {0};
 
-    /* llmservingsim_bench RTX4090: vLLM 0.19 printed 2588 blocks of 16 tokens at 0.9, 2048 tokens a step */
+    /* llmservingsim_bench RTX4090: vLLM 0.19 printed 2588 blocks of 16 tokens at 0.9, 2048 tokens a
+     * step */
     rtx4090.memory_bytes.value = 25250627584.0;
-    struct kvc_step_config config = {kvc_llm_find("Llama-3.1-8B"), &rtx4090, "vllm", KVC_BF16, KVC_BF16, 1, 1, 1};
+    struct kvc_step_config config = {
+        kvc_llm_find("Llama-3.1-8B"), &rtx4090, "vllm", KVC_BF16, KVC_BF16, 1, 1, 1};
     assert_int_equal(kvc_step_model_create(&m, &config, &err), KVC_OK);
     double tokens = (double)kvc_step_kv_capacity_bytes(m, 0.9, 2048) / 131072;
-    print_message("Llama-3.1-8B on an RTX 4090: %.0f blocks of 16, the engine had 2588 (%+.1f %%)\n", tokens / 16,
-                  100 * (tokens / 16 / 2588 - 1));
+    print_message(
+        "Llama-3.1-8B on an RTX 4090: %.0f blocks of 16, the engine had 2588 (%+.1f %%)\n",
+        tokens / 16, 100 * (tokens / 16 / 2588 - 1));
     assert_true(fabs(tokens / 16 / 2588 - 1) < 0.25);
     kvc_step_model_destroy(m);
 
     /* llmd_routing: 307,328 tokens a pod, Qwen3-32B; GPUs a pod not stated, two H100 fit */
-    config = (struct kvc_step_config){kvc_llm_find("Qwen3-32B"), kvc_gpu_find("h100_sxm"), "vllm", KVC_BF16,
-                                      KVC_BF16, 2, 1, 1};
+    config = (struct kvc_step_config){
+        kvc_llm_find("Qwen3-32B"), kvc_gpu_find("h100_sxm"), "vllm", KVC_BF16, KVC_BF16, 2, 1, 1};
     assert_int_equal(kvc_step_model_create(&m, &config, &err), KVC_OK);
     tokens = (double)kvc_step_kv_capacity_bytes(m, 0.9, 8192) / 262144;
-    print_message("Qwen3-32B on 2 x H100 (assumed): %.0f tokens, the pods had 307328 (%+.1f %%)\n", tokens,
-                  100 * (tokens / 307328 - 1));
+    print_message("Qwen3-32B on 2 x H100 (assumed): %.0f tokens, the pods had 307328 (%+.1f %%)\n",
+                  tokens, 100 * (tokens / 307328 - 1));
     kvc_step_model_destroy(m);
 }
 

@@ -17,7 +17,8 @@
 static struct kvc_step_model *build(const char *llm, const char *gpu, enum kvc_dtype weights,
                                     enum kvc_dtype kv, uint32_t tp)
 {
-    struct kvc_step_config config = {kvc_llm_find(llm), kvc_gpu_find(gpu), "vllm", weights, kv, tp, 1, 1};
+    struct kvc_step_config config = {
+        kvc_llm_find(llm), kvc_gpu_find(gpu), "vllm", weights, kv, tp, 1, 1};
     struct kvc_step_model *m = NULL;
     struct kvc_error err = {0};
 
@@ -42,12 +43,18 @@ static const struct combination {
     enum kvc_dtype weights, kv;
     uint32_t tp;
 } combinations[] = {
-    {"Llama-3.1-70B", "h100_sxm", KVC_FP8, KVC_FP8, 8},   {"Llama-3.1-70B", "h200_sxm", KVC_FP8, KVC_FP8, 8},
-    {"Llama-3.1-70B", "b200_sxm", KVC_FP8, KVC_FP8, 8},   {"Llama-3.1-70B", "b200_sxm", KVC_NVFP4, KVC_FP8, 4},
-    {"Llama-3.1-70B", "h200_sxm", KVC_BF16, KVC_BF16, 2}, {"Llama-3.1-8B", "h100_sxm", KVC_BF16, KVC_BF16, 1},
-    {"Qwen3-32B", "gh200_144", KVC_FP8, KVC_BF16, 1},     {"Llama-3.1-70B", "mi300x", KVC_FP8, KVC_FP8, 4},
-    {"gpt-oss-120b", "h100_sxm", KVC_MXFP4, KVC_BF16, 2}, {"Qwen3-235B-A22B", "h200_sxm", KVC_FP8, KVC_FP8, 4},
-    {"DeepSeek-V3", "h200_sxm", KVC_FP8, KVC_BF16, 8},    {"Gemma-3-27B", "h100_sxm", KVC_BF16, KVC_BF16, 1},
+    {"Llama-3.1-70B", "h100_sxm", KVC_FP8, KVC_FP8, 8},
+    {"Llama-3.1-70B", "h200_sxm", KVC_FP8, KVC_FP8, 8},
+    {"Llama-3.1-70B", "b200_sxm", KVC_FP8, KVC_FP8, 8},
+    {"Llama-3.1-70B", "b200_sxm", KVC_NVFP4, KVC_FP8, 4},
+    {"Llama-3.1-70B", "h200_sxm", KVC_BF16, KVC_BF16, 2},
+    {"Llama-3.1-8B", "h100_sxm", KVC_BF16, KVC_BF16, 1},
+    {"Qwen3-32B", "gh200_144", KVC_FP8, KVC_BF16, 1},
+    {"Llama-3.1-70B", "mi300x", KVC_FP8, KVC_FP8, 4},
+    {"gpt-oss-120b", "h100_sxm", KVC_MXFP4, KVC_BF16, 2},
+    {"Qwen3-235B-A22B", "h200_sxm", KVC_FP8, KVC_FP8, 4},
+    {"DeepSeek-V3", "h200_sxm", KVC_FP8, KVC_BF16, 8},
+    {"Gemma-3-27B", "h100_sxm", KVC_BF16, KVC_BF16, 1},
 };
 #define COMBINATIONS (sizeof combinations / sizeof combinations[0])
 
@@ -71,7 +78,8 @@ static void no_step_beats_the_machine(void **state)
         double peak = c->weights == KVC_NVFP4 ? g->fp4_flops.value
                       : c->weights == KVC_FP8 ? g->fp8_flops.value
                                               : g->bf16_flops.value;
-        double stream = 1e9 * touched * kvc_dtype_bytes(c->weights) / c->tp / g->hbm_bytes_per_s.value;
+        double stream =
+            1e9 * touched * kvc_dtype_bytes(c->weights) / c->tp / g->hbm_bytes_per_s.value;
         double compute = 1e9 * 2.0 * touched * 8192 / c->tp / peak;
         double kv = 1e9 * (double)kvc_llm_kv_bytes_per_token(l, c->kv, c->tp) * 64 * 8192 / c->tp /
                     g->hbm_bytes_per_s.value;
@@ -188,13 +196,15 @@ static void tensor_parallelism_has_limits(void **state)
         struct kvc_step_model *m2 = build("Llama-3.1-70B", gpus[g], KVC_FP8, KVC_FP8, 2);
         struct kvc_step_model *m4 = build("Llama-3.1-70B", gpus[g], KVC_FP8, KVC_FP8, 4);
         struct kvc_step_model *m8 = build("Llama-3.1-70B", gpus[g], KVC_FP8, KVC_FP8, 8);
-        double a = prefill_ns(m2, 8192, 0), b = prefill_ns(m4, 8192, 0), c = prefill_ns(m8, 8192, 0);
+        double a = prefill_ns(m2, 8192, 0), b = prefill_ns(m4, 8192, 0),
+               c = prefill_ns(m8, 8192, 0);
         assert_true(a > b && b > c && b > a / 2 && c > b / 2);
         a = decode_ns(m2, 64, 64 * 4096);
         b = decode_ns(m4, 64, 64 * 4096);
         c = decode_ns(m8, 64, 64 * 4096);
         assert_true(a > b && b > c && b > a / 2 && c > b / 2);
-        assert_true(kvc_step_kv_capacity_bytes(m8, 0.92, 8192) > kvc_step_kv_capacity_bytes(m4, 0.92, 8192));
+        assert_true(kvc_step_kv_capacity_bytes(m8, 0.92, 8192) >
+                    kvc_step_kv_capacity_bytes(m4, 0.92, 8192));
         kvc_step_model_destroy(m2);
         kvc_step_model_destroy(m4);
         kvc_step_model_destroy(m8);
@@ -228,7 +238,8 @@ static void halving_kv_bytes_pays_at_long_context(void **state)
     }
 }
 
-static void expect_refusal(const struct kvc_step_config *config, enum kvc_status status, const char *word)
+static void expect_refusal(const struct kvc_step_config *config, enum kvc_status status,
+                           const char *word)
 {
     struct kvc_step_model *m = NULL;
     struct kvc_error err = {0};
@@ -241,8 +252,8 @@ static void expect_refusal(const struct kvc_step_config *config, enum kvc_status
 static void bad_shapes_are_refused_in_words(void **state)
 {
     (void)state;
-    struct kvc_step_config c = {kvc_llm_find("Llama-3.1-70B"), kvc_gpu_find("h200_sxm"), "vllm",
-                                KVC_FP8, KVC_FP8, 3, 1, 1};
+    struct kvc_step_config c = {
+        kvc_llm_find("Llama-3.1-70B"), kvc_gpu_find("h200_sxm"), "vllm", KVC_FP8, KVC_FP8, 3, 1, 1};
     expect_refusal(&c, KVC_ERR_USAGE, "heads");
     c.tp = 0;
     expect_refusal(&c, KVC_ERR_USAGE, "tp 0");
@@ -277,7 +288,8 @@ static void all_profiles_build_or_say_why(void **state)
     size_t built = 0, refused = 0;
     for (const char *const *l = kvc_llm_names(); *l; l++) {
         for (const char *const *g = kvc_gpu_names(); *g; g++) {
-            struct kvc_step_config c = {kvc_llm_find(*l), kvc_gpu_find(*g), "vllm", KVC_FP8, KVC_FP8, 8, 1, 1};
+            struct kvc_step_config c = {
+                kvc_llm_find(*l), kvc_gpu_find(*g), "vllm", KVC_FP8, KVC_FP8, 8, 1, 1};
             struct kvc_step_model *m = NULL;
             struct kvc_error err = {0};
             if (kvc_step_model_create(&m, &c, &err) != KVC_OK) {
@@ -356,8 +368,8 @@ static void empty_steps_and_hosts_share(void **state)
 static void running_out_of_memory_is_clean(void **state)
 {
     (void)state;
-    struct kvc_step_config config = {kvc_llm_find("Llama-3.1-8B"), kvc_gpu_find("mi300x"), "vllm",
-                                     KVC_BF16, KVC_BF16, 1, 1, 1};
+    struct kvc_step_config config = {
+        kvc_llm_find("Llama-3.1-8B"), kvc_gpu_find("mi300x"), "vllm", KVC_BF16, KVC_BF16, 1, 1, 1};
     struct kvc_error err = {0};
     for (uint64_t n = 1; n < 10000; n++) {
         struct kvc_step_model *m = NULL;

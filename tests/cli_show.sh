@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# kvcast show: lists, details, JSON, and what wrong names get.
+KVCAST=${KVCAST:-build/kvcast}
+n=0
+failed=0
+check() { # check "what" command...: passes when the command succeeds
+    n=$((n + 1))
+    what=$1
+    shift
+    if "$@" >/dev/null 2>&1; then
+        echo "ok $n - $what"
+    else
+        echo "not ok $n - $what"
+        failed=1
+    fi
+}
+has() { # has TEXT ARGS...: kvcast's stdout holds the text
+    text=$1
+    shift
+    "$KVCAST" "$@" 2>/dev/null | grep -q -e "$text"
+}
+fails() { # fails CODE TEXT ARGS...: exits so, and says so on stderr only
+    code=$1 text=$2
+    shift 2
+    err=$("$KVCAST" "$@" 2>&1 >/dev/null)
+    [ $? -eq "$code" ] && echo "$err" | grep -q -e "$text" && [ -z "$("$KVCAST" "$@" 2>/dev/null)" ]
+}
+for kind in hardware model preset price link; do
+    check "show $kind lists" "$KVCAST" show $kind
+    check "show $kind --json has the schema" has '"schema": "kvcast.show.v1"' show $kind --json
+done
+check "a name in another spelling is found" has '^h200_sxm: ' show hardware H200-SXM
+check "figures carry kind and source" has 'datasheet .*aiconfigurator' show hardware h200_sxm
+check "a model shows its KV bytes" has '327680' show model llama-3.1-70b
+check "a link shows its latency" has 'latency .*500 us' show link rdma-400
+check "prices name their source" has 'PUE.*assumed' show price
+check "an unknown name gets the nearest one" fails 2 "did you mean 'h100_sxm'" show hardware h100sxm
+check "an unknown kind lists the known ones" fails 2 'hardware, model, preset, price, link' show bogus
+check "no kind is wrong usage" fails 2 'say what to show' show
+check "three names are wrong usage" fails 2 'one too many' show link gds tcp-25
+echo "1..$n"
+exit $failed
