@@ -4,7 +4,7 @@
 
 #include "base/units.h"
 
-#define LATER "is not modelled in this release yet; vllm-0.24, vllm-0.23 and lmcache are"
+#define LATER "is not modelled in this release yet; vllm-0.24 and lmcache are"
 
 static const struct kvc_setting vllm_0_24[] = {
     {"engine.backend", "vllm"},
@@ -81,7 +81,7 @@ static const struct kvc_preset presets[] = {
     {"vllm-0.24", "vLLM from 0.24 on: freed pages without a hash are reused first",
      "vLLM's sources, v1/core and config defaults", false, NULL, vllm_0_24},
     {"vllm-0.23", "vLLM up to 0.23: freed pages are reused in the order of release",
-     "vLLM's sources, v1/core and config defaults", false, NULL, vllm_0_23},
+     "vLLM's sources, v1/core and config defaults", false, LATER, vllm_0_23},
     {"lmcache", "vLLM 0.24 with LMCache's defaults: 5 GB of DRAM a GPU, chunks of 256 tokens",
      "LMCache's sources, v1 defaults", false, NULL, lmcache},
     {"sglang", "SGLang", "", false, LATER, NULL},

@@ -444,9 +444,17 @@ enum kvc_status kvc_scenario_check(const struct kvc_scenario *s, struct kvc_erro
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "cluster.gpu",
                            "no GPU is named: say which with --gpu ('kvcast show hardware' lists "
                            "them) or start from --preset kga-rag");
-    if (s->cluster.pp > 1)
-        return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "cluster.pp",
-                           "pipeline stages are not yet supported: leave it at 1");
+    if (s->cluster.pp > 1 || s->cluster.ep > 1)
+        return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0,
+                           s->cluster.pp > 1 ? "cluster.pp" : "cluster.ep",
+                           "not yet supported: leave it at 1");
+    if (!s->engine.unhashed_first && s->engine.prefix_caching)
+        return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "engine.unhashed_first",
+                           "only vLLM's rule from 0.24 on (true) is supported yet");
+    if (!kvc_name_equal(s->hbm_policy, "lru"))
+        return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "tiers.hbm.policy",
+                           "GPU memory evicts as the engine does, by lru; others are not yet "
+                           "supported");
     if (s->arrivals.mode == KVC_ARRIVALS_CLOSED && !s->arrivals.concurrency)
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "arrivals.concurrency",
                            "closed arrivals need it: how many sessions are active at once?");

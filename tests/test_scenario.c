@@ -82,9 +82,9 @@ static void random_value(const struct kvc_scenario_key *key, uint64_t *rng, char
     case KVC_KEY_ENUM:
         while (list[n])
             n++;
-        if (!strcmp(key->name, "engine.preset"))
-            n = 3; /* the others are refused */
         snprintf(buf, size, "%s", list[kvc_rng_below(rng, n)]);
+        if (!strcmp(key->name, "engine.preset")) /* the others are refused */
+            snprintf(buf, size, "%s", kvc_rng_below(rng, 2) ? "lmcache" : "vllm-0.24");
         break;
     case KVC_KEY_BOOL:
         snprintf(buf, size, "%s", u < 0.5 ? "true" : "false");
@@ -151,7 +151,7 @@ static void the_effective_scenario_reads_back_as_itself(void **state)
 static void the_order_of_keys_does_not_matter(void **state)
 {
     static const char *const sets[][2] = {
-        {"preset", "kga-rag"},         {"engine.preset", "vllm-0.23"},
+        {"preset", "kga-rag"},         {"engine.preset", "vllm-0.24"},
         {"gpu", "h100-sxm"},           {"tiers.dram.capacity", "1TiB"},
         {"engine.max_seqs", "77"},     {"tiers.nvme", "null"},
         {"tiers.dram.chunk_tokens", "0"}, {"tp", "8"},
@@ -181,7 +181,7 @@ static void the_order_of_keys_does_not_matter(void **state)
     }
     assert_non_null(strstr(first, "\"max_seqs\": 77"));
     assert_non_null(strstr(first, "\"nvme\": null"));
-    assert_non_null(strstr(first, "\"unhashed_first\": false"));
+    assert_non_null(strstr(first, "\"preset\": \"vllm-0.24\""));
     kvc_free(first);
 }
 
@@ -247,8 +247,9 @@ static void engine_defaults_are_those_of_the_version(void **state)
     assert_true(s->engine.chunked_prefill && s->engine.prefix_caching);
     assert_true(s->engine.reserve_full_prompt && s->engine.unhashed_first);
     assert_string_equal(s->router.policy, "round-robin");
-    set(s, "engine", "vllm-0.23");
-    assert_false(s->engine.unhashed_first);
+    struct kvc_error err = {0};
+    assert_int_equal(kvc_scenario_set(s, "engine", "vllm-0.23", &err), KVC_ERR_UNSUPPORTED);
+    assert_string_equal(s->engine.preset, "vllm-0.24");
     kvc_scenario_destroy(s);
 }
 
@@ -319,6 +320,9 @@ static void what_does_not_go_together_is_named(void **state)
         {"arrivals.mode", "closed", "arrivals.concurrency"},
         {"arrivals.concurrency", "4", "arrivals.concurrency"},
         {"cluster.pp", "2", "cluster.pp"},
+        {"cluster.ep", "2", "cluster.ep"},
+        {"engine.unhashed_first", "false", "engine.unhashed_first"},
+        {"policy", "fifo", "tiers.hbm.policy"},
         {"model", "null", "model"},
         {"gpu", "null", "cluster.gpu"},
         {"tiers.dram.link.latency", "5us", "tiers.dram.link.latency"},
