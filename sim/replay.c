@@ -520,7 +520,9 @@ enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *
                            .options = options ? options : &defaults};
     double wall = clock_s(CLOCK_MONOTONIC), cpu = clock_s(CLOCK_THREAD_CPUTIME_ID);
     struct kvc_result *result = NULL;
-    enum kvc_status st = init(&e, err);
+    enum kvc_status st = kvc_scenario_check(scenario, err);
+    if (st == KVC_OK)
+        st = init(&e, err);
     if (st == KVC_OK)
         st = run(&e, err);
     if (st == KVC_OK)
