@@ -227,8 +227,11 @@ static void put_ms_tics(struct kvc_text *t, double low, double high)
     bool first = true;
     for (double decade = pow(10, floor(log10(low))); decade <= high; decade *= 10) {
         kvc_text_addf(t, "%s\"%s\" %s", first ? "" : ", ", kvc_fmt_general(decade).s, num(decade).s);
-        for (int k = 2; k < 10; k++)
-            kvc_text_addf(t, ", \"\" %s 1", num(decade * k).s);
+        for (int k = 2; k < 10; k++) {
+            bool named = high < 100 * low && (k == 2 || k == 5);
+            kvc_text_addf(t, ", \"%s\" %s %d", named ? kvc_fmt_general(decade * k).s : "",
+                          num(decade * k).s, !named);
+        }
         first = false;
     }
     kvc_text_add(t, ")\n");
@@ -360,11 +363,30 @@ static double series_end(const struct kvc_result *r)
     return last > 0 ? last : 1;
 }
 
+/* One of several graphs over the same time: its place in points from the top, its scale, and
+ * whether it is the last, which names the time. */
+static void put_panel(struct kvc_text *t, int width, int height, int top, int high, bool last,
+                      const char *time_label)
+{
+    kvc_text_add(t, "unset label\n");
+    put_margins(t, width, height, top, height - top - high);
+    kvc_text_addf(t, "set xtics format '%s'\n", last ? "%g" : "");
+    if (last)
+        put_axis(t, "x", time_label);
+}
+
+static void put_panel_name(struct kvc_text *t, const char *name, bool left, const char *colour)
+{
+    put_label(t, name, left ? "graph 0,1" : "graph 1,1",
+              left ? "left offset 0,0.7" : "right offset 0,0.7", colour);
+}
+
 static bool plot_load(struct kvc_text *t, int width, int height, const struct kvc_result *r)
 {
     const struct kvc_series *running = find_series(r, "running");
     const struct kvc_series *waiting = find_series(r, "waiting");
     const struct kvc_series *arrivals = find_series(r, "arrivals_per_s");
+    const struct kvc_series *used = find_series(r, "hbm_used_fraction");
     if (!running || !waiting || !arrivals)
         return false;
     double last = series_end(r);
@@ -373,66 +395,62 @@ static bool plot_load(struct kvc_text *t, int width, int height, const struct kv
     double most = put_series(t, "running", running, unit.ns, 1);
     double waits = put_series(t, "waiting", waiting, unit.ns, 1);
     double arrive = put_series(t, "arrivals", arrivals, unit.ns, 1);
-    kvc_text_addf(t, "set xrange [0:%s]\nset multiplot\nset xtics format ''\n",
-                  num(last / unit.ns).s);
-    put_margins(t, width, height, 28, height / 2 - 10);
+    if (used)
+        put_series(t, "used", used, unit.ns, 100);
+    kvc_text_addf(t, "set xrange [0:%s]\nset multiplot\n", num(last / unit.ns).s);
+    put_panel(t, width, height, 26, 160, false, "");
     put_scale(t, waits > most ? waits : most, 5, "%g");
-    put_label(t, "requests running", "graph 0,1", "left offset 0,0.8", "blue");
-    put_label(t, "waiting", "graph 1,1", "right offset 0,0.8", "orange");
+    put_panel_name(t, "requests running", true, "blue");
+    put_panel_name(t, "waiting", false, "orange");
     kvc_text_addf(t, "plot $running with filledcurves y1=0 fs solid 0.18 lc rgb '%s', "
                      "$running with lines lw 1.5 lc rgb '%s', "
                      "$waiting with lines lw 2 lc rgb '%s'\n",
                   kvc_colour_light("blue"), kvc_colour_light("blue"), kvc_colour_light("orange"));
-    kvc_text_add(t, "unset label\nset xtics format '%g'\n");
-    put_margins(t, width, height, height / 2 + 42, BELOW);
+    put_panel(t, width, height, 222, 64, !used, unit.label);
     put_scale(t, arrive, 3, "%g");
-    put_axis(t, "x", unit.label);
-    put_label(t, "arrivals per second", "graph 0,1", "left offset 0,0.8", "ink");
-    kvc_text_addf(t, "plot $arrivals with lines lw 1.5 lc rgb '%s'\nunset multiplot\n",
-                  kvc_colour_light("ink"));
+    put_panel_name(t, "arrivals per second", true, "ink");
+    kvc_text_addf(t, "plot $arrivals with lines lw 1.5 lc rgb '%s'\n", kvc_colour_light("ink"));
+    if (used) {
+        put_panel(t, width, height, 322, 64, true, unit.label);
+        put_scale(t, 100, 2, "%g %%");
+        put_panel_name(t, "HBM for KV in use", true, "green");
+        kvc_text_addf(t, "plot $used with lines lw 2 lc rgb '%s'\n", kvc_colour_light("green"));
+    }
+    kvc_text_add(t, "unset multiplot\n");
     end(t);
     return true;
 }
 
 static bool plot_links(struct kvc_text *t, int width, int height, const struct kvc_result *r)
 {
-    static const char *const colours[] = {"blue", "orange", "green", "purple", "gold", "ink"};
-    const struct kvc_series *links[6];
+    const struct kvc_series *links[KVC_PLOT_MAX_LINKS];
     size_t n = 0;
-    bool fractions = true;
-    for (uint32_t i = 0; i < r->n_series && n < 6; i++) {
-        if (strncmp(r->series[i].name, "link:", 5) == 0 && r->series[i].n) {
+    for (uint32_t i = 0; i < r->n_series && n < KVC_PLOT_MAX_LINKS; i++) {
+        if (strncmp(r->series[i].name, "link:", 5) == 0 && r->series[i].n)
             links[n++] = &r->series[i];
-            fractions &= strcmp(r->series[i].unit, "fraction") == 0;
-        }
     }
     if (!n)
         return false;
     double last = series_end(r);
     struct time_unit unit = unit_for(last);
     begin(t, width, height);
-    double max = 0;
+    kvc_text_addf(t, "set xrange [0:%s]\nset multiplot\n", num(last / unit.ns).s);
+    int step = (height - BELOW) / (int)n;
     for (size_t i = 0; i < n; i++) {
-        char block[16];
-        bool bytes = strcmp(links[i]->unit, "B/s") == 0 || strcmp(links[i]->unit, "bytes/s") == 0;
+        char name[128], block[24];
+        bool bytes = strncmp(links[i]->unit, "bytes", 5) == 0, share = !bytes;
         snprintf(block, sizeof(block), "link%zu", i);
-        double one = put_series(t, block, links[i], unit.ns, fractions ? 100 : bytes ? 1e-9 : 1);
-        max = one > max ? one : max;
+        snprintf(name, sizeof(name), "%s, %s", links[i]->name + 5,
+                 bytes ? "GB/s" : "share of its time");
+        double max = put_series(t, block, links[i], unit.ns, bytes ? 1e-9 : 100);
+        put_panel(t, width, height, (int)i * step + 26, step - 38, i + 1 == n, unit.label);
+        put_scale(t, max, 2, share ? "%g %%" : "%g");
+        put_panel_name(t, name, true, "blue");
+        kvc_text_addf(t, "plot $%s with filledcurves y1=0 fs solid 0.18 lc rgb '%s', "
+                         "$%s with lines lw 1.5 lc rgb '%s'\n",
+                      block, kvc_colour_light("blue"), block, kvc_colour_light("blue"));
     }
-    int top = 14 + LINE * (int)(width < 500 ? n : (n + 3) / 4);
-    kvc_text_addf(t, "set xrange [0:%s]\n", num(last / unit.ns).s);
-    put_margins(t, width, height, top, BELOW);
-    put_scale(t, max, 5, fractions ? "%g %%" : "%g");
-    put_axis(t, "x", unit.label);
-    kvc_text_addf(t, "set key at screen %s,screen 0.99 top left horizontal Left reverse "
-                     "samplen 1.5 maxcols %d tc variable\nplot ",
-                  num(50.0 / width).s, width < 500 ? 1 : 4);
-    for (size_t i = 0; i < n; i++) {
-        kvc_text_addf(t, "%s$link%zu with lines lw 2 lc rgb '%s' title ", i ? ", " : "", i,
-                      kvc_colour_light(colours[i]));
-        put_quoted(t, links[i]->name + 5);
-    }
-    kvc_text_add(t, "\n");
+    kvc_text_add(t, "unset multiplot\n");
     end(t);
     return true;
 }

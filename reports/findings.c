@@ -61,23 +61,28 @@ double kvc_ttft_quantile(size_t i)
     return i < 100 ? (double)i / 100 : i == 100 ? 0.999 : 1.0;
 }
 
-/* ---- GPUs and their price ---- */
+/* ---- GPUs, their price, and the router ---- */
 
 static double number_at(const struct kvc_jval *root, const char *group, const char *key)
 {
     double value;
-    const struct kvc_jval *object = root ? kvc_jval_member(root, group) : NULL;
-    const struct kvc_jval *v = object ? kvc_jval_member(object, key) : NULL;
+    const struct kvc_jval *object = kvc_jval_member(root, group);
+    bool has = object && kvc_jval_kind(object) == KVC_JOBJECT;
+    const struct kvc_jval *v = has ? kvc_jval_member(object, key) : NULL;
     return v && kvc_jval_number(v, &value) ? value : (double)NAN;
 }
 
-static void find_gpus(struct kvc_findings *f, const struct kvc_result *r)
+static void read_scenario(struct kvc_findings *f, const struct kvc_result *r)
 {
     f->gpus = f->usd_per_gpu_hour = (double)NAN;
     struct kvc_jval *root = NULL;
     if (!r->scenario_json || kvc_json_parse(&root, r->scenario_json, strlen(r->scenario_json),
                                             true, "scenario", 1, NULL) != KVC_OK)
         return;
+    if (kvc_jval_kind(root) != KVC_JOBJECT) {
+        kvc_json_free(root);
+        return;
+    }
     double pp = number_at(root, "cluster", "pp");
     double replicas = number_at(root, "cluster", "replicas");
     f->gpus = number_at(root, "cluster", "tp") * (isnan(pp) ? 1 : pp) *
@@ -85,6 +90,11 @@ static void find_gpus(struct kvc_findings *f, const struct kvc_result *r)
     f->usd_per_gpu_hour = number_at(root, "prices", "gpu_hour_usd");
     if (isnan(f->usd_per_gpu_hour) && f->gpus > 0 && r->cost.part_gpu > 0)
         f->usd_per_gpu_hour = r->cost.part_gpu / f->gpus;
+    const struct kvc_jval *router = kvc_jval_member(root, "router");
+    const struct kvc_jval *policy = router && kvc_jval_kind(router) == KVC_JOBJECT
+                                        ? kvc_jval_member(router, "policy") : NULL;
+    const char *name = policy ? kvc_jval_string(policy) : NULL;
+    f->prefix_router = name && strcmp(name, "prefix") == 0;
     kvc_json_free(root);
 }
 
@@ -227,7 +237,7 @@ enum kvc_status kvc_findings_make(struct kvc_findings *out, const struct kvc_res
     f->bounds = kvc_bounds_known(r);
     f->hit_rate = r->has_prefix ? kvc_ratio(r->hit_tokens, r->input_tokens) : (double)NAN;
     f->hours = (double)r->makespan_ns / 3.6e12;
-    find_gpus(f, r);
+    read_scenario(f, r);
     double point_tokens = f->hours > 0 ? (double)r->input_tokens / f->hours / 100 : (double)NAN;
     f->point_gpu_s_per_hour = point_tokens / 1e6 * r->gpu_seconds_per_million_missed_tokens;
     f->point_usd_per_hour = f->point_gpu_s_per_hour / 3600 * f->usd_per_gpu_hour;

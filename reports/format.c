@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "reports/out.h"
+#include "reports/reports.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -149,5 +149,21 @@ struct kvc_str kvc_fmt_usd(double usd)
     int d = a >= 999.5 ? 0 : a == 0 || a >= 0.095 ? 2 : decimals_for(usd) - 1;
     struct kvc_str number = kvc_fmt_fixed(usd, d, true), out;
     snprintf(out.s, sizeof(out.s), isnan(usd) ? "%.40s" : "USD %.40s", number.s);
+    return out;
+}
+
+struct kvc_str kvc_band_title(const char *name)
+{
+    static const char *const titles[][2] = {
+        {"ttft_ms.", "TTFT"}, {"tpot_ms.", "TPOT"}, {"e2e_ms.", "whole request"}};
+    struct kvc_str out;
+    for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
+        size_t n = strlen(titles[i][0]);
+        if (strncmp(name, titles[i][0], n) == 0) {
+            snprintf(out.s, sizeof(out.s), "%s %.20s", titles[i][1], name + n);
+            return out;
+        }
+    }
+    snprintf(out.s, sizeof(out.s), "%.40s", name);
     return out;
 }

@@ -237,12 +237,18 @@ void kvc_svg_clean(struct kvc_text *out, const char *svg)
 enum kvc_status kvc_plots_draw(struct kvc_plots *plots, const struct kvc_result *result,
                                const struct kvc_findings *findings, struct kvc_error *err)
 {
-    static const int heights[KVC_PLOTS] = {400, 380, 400, 300};
+    int heights[KVC_PLOTS] = {400, 380, 450, 62};
     struct kvc_text script = {0}, outputs[2 * KVC_PLOTS];
     unsigned which[2 * KVC_PLOTS];
     size_t n = 0;
     memset(plots, 0, sizeof(*plots));
     memset(outputs, 0, sizeof(outputs));
+    for (uint32_t i = 0, links = 0; i < result->n_series && links < KVC_PLOT_MAX_LINKS; i++) {
+        if (strncmp(result->series[i].name, "link:", 5) == 0 && result->series[i].n) {
+            heights[KVC_PLOT_LINKS] += 105;
+            links++;
+        }
+    }
     for (unsigned i = 0; i < 2 * KVC_PLOTS; i++) {
         struct kvc_text one = {0};
         bool narrow = i % 2;

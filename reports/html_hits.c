@@ -41,7 +41,8 @@ static void put_tiles(const struct kvc_page *p)
              kvc_fmt_usd(r->cost.usd_per_million_input_tokens), "cached or computed");
     if (r->n_tiers > 1)
         put_tile(t, "Saving against HBM only",
-                 kvc_fmt_usd(r->cost.saving_vs_hbm_only_usd_per_month), "a month");
+                 kvc_fmt_usd(r->cost.saving_vs_hbm_only_usd_per_month),
+                 "a month, if the freed GPU time is used");
     kvc_text_add(t, "</ul>\n");
 }
 

@@ -8,14 +8,30 @@
 
 /* ---- latency ---- */
 
-static void put_dist(struct kvc_text *t, const char *name, const struct kvc_dist *d)
+/* A figure, and below it the band in which it lies four times in five. */
+static void put_banded(const struct kvc_page *p, double ms, bool known, const char *key,
+                       const char *column)
 {
-    kvc_text_addf(t, "<tr><td class=\"name\">%s</td>", name);
+    char name[64];
+    snprintf(name, sizeof(name), "%s.%s", key, column);
+    const struct kvc_band *band = kvc_band_find(p->r, name);
+    kvc_text_addf(p->t, "<td class=\"n\">%s", kvc_fmt_ms(known ? ms : (double)NAN).s);
+    if (band && known)
+        kvc_text_addf(p->t, "<small>%s to %s</small>", kvc_fmt_ms(band->low).s,
+                      kvc_fmt_ms(band->high).s);
+    kvc_text_add(p->t, "</td>");
+}
+
+static void put_dist(const struct kvc_page *p, const char *title, const char *key,
+                     const struct kvc_dist *d)
+{
+    static const char *const columns[] = {"mean", "p50", "p90", "p95", "p99", "max"};
     const double v[] = {d->mean, d->p50, d->p90, d->p95, d->p99, d->max};
+    kvc_text_addf(p->t, "<tr><td class=\"name\">%s</td>", title);
     for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++)
-        kvc_html_number(t, kvc_fmt_ms(d->count ? v[i] : (double)NAN));
-    kvc_html_number(t, kvc_fmt_count(d->count));
-    kvc_text_add(t, "</tr>\n");
+        put_banded(p, v[i], d->count > 0, key, columns[i]);
+    kvc_html_number(p->t, kvc_fmt_count(d->count));
+    kvc_text_add(p->t, "</tr>\n");
 }
 
 static void put_parts(struct kvc_text *t, const struct kvc_result *r)
@@ -69,19 +85,16 @@ void kvc_html_latency(const struct kvc_page *p)
                      "and waiting. Percentiles by nearest rank over the measured requests that "
                      "got so far.");
     kvc_html_table(t, "|#mean|#p50|#p90|#p95|#p99|#max|#Requests");
-    put_dist(t, "TTFT", &r->ttft_ms);
-    put_dist(t, "TPOT", &r->tpot_ms);
-    put_dist(t, "Whole request", &r->e2e_ms);
-    put_dist(t, "Queue", &r->queue_ms);
+    put_dist(p, "TTFT", "ttft_ms", &r->ttft_ms);
+    put_dist(p, "TPOT", "tpot_ms", &r->tpot_ms);
+    put_dist(p, "Whole request", "e2e_ms", &r->e2e_ms);
+    put_dist(p, "Queue", "queue_ms", &r->queue_ms);
     kvc_html_end_table(t);
-    for (uint32_t i = 0; i < r->n_bands; i++)
-        kvc_text_addf(t, "%s%s %s to %s", i ? "; " : "<p class=\"note\">80 % bands: ",
-                      r->bands[i].name, kvc_fmt_ms(r->bands[i].low).s,
-                      kvc_fmt_ms(r->bands[i].high).s);
     if (r->n_bands) {
-        kvc_text_add(t, ". They rest on: ");
+        kvc_text_add(t, "<p class=\"note\">Small figures: the band in which the true value lies "
+                        "four times in five, resting on ");
         kvc_text_html(t, r->band_source);
-        kvc_text_add(t, "</p>\n");
+        kvc_text_add(t, ".</p>\n");
     }
     put_parts(t, r);
     if (!kvc_html_figure(p, KVC_PLOT_TTFT, "Cumulative distribution of TTFT",
@@ -136,8 +149,10 @@ static void put_tier(const struct kvc_page *p, uint32_t i)
     const struct kvc_tier_result *tier = &p->r->tiers[i];
     char scope[64];
     double unread = kvc_ratio(tier->never_read_bytes, tier->written_bytes);
-    snprintf(scope, sizeof(scope), tier->instances ? "%s, %u of them" : "%s", tier->scope,
+    snprintf(scope, sizeof(scope), tier->instances ? "%s, %u" : "%s", tier->scope,
              (unsigned)tier->instances);
+    for (char *c = scope; *c; c++)
+        *c = *c == '_' ? ' ' : *c;
     kvc_text_add(t, "<tr><td class=\"name\">");
     kvc_text_html(t, kvc_tier_title(tier->name));
     kvc_text_add(t, "</td>");
@@ -163,7 +178,8 @@ void kvc_html_tiers(const struct kvc_page *p)
     if (!p->r->n_tiers)
         return;
     kvc_html_section(t, "Tiers",
-                     "Capacity is of all instances together. Never read: share of what was "
+                     "Scope tells whose a capacity is, and how many there are; the capacity is of "
+                     "all together. Never read: share of what was "
                      "written that no request ever hit. Writes a day: how often the capacity is "
                      "written over, which wears out NVMe. Saved: prefill work the tier's hits "
                      "avoid.");

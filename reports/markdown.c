@@ -82,7 +82,7 @@ static void put_times(struct kvc_text *t, const struct kvc_result *r)
     }
     for (uint32_t i = 0; i < r->n_bands; i++) {
         kvc_text_add(t, i ? "; " : "\n80 % bands: ");
-        put_md(t, r->bands[i].name);
+        put_md(t, kvc_band_title(r->bands[i].name).s);
         kvc_text_addf(t, " %s to %s", kvc_fmt_ms(r->bands[i].low).s,
                       kvc_fmt_ms(r->bands[i].high).s);
     }

@@ -8,6 +8,8 @@
 
 enum kvc_plot { KVC_PLOT_CAPACITY, KVC_PLOT_TTFT, KVC_PLOT_LOAD, KVC_PLOT_LINKS, KVC_PLOTS };
 
+#define KVC_PLOT_MAX_LINKS 6
+
 struct kvc_plots {
     bool drawn;         /* false: no picture, why_not says so */
     char why_not[200];

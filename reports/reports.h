@@ -39,6 +39,7 @@ struct kvc_findings {
     double hit_rate, lower_hit_rate; /* usable, of all input tokens; lower: not from HBM */
     double hours;                    /* of makespan */
     double gpus, usd_per_gpu_hour;
+    bool prefix_router;
     double point_gpu_s_per_hour, point_usd_per_hour; /* one point of hit rate */
     uint32_t n_rungs;
     struct kvc_rung rungs[KVC_RUNGS];
@@ -60,6 +61,9 @@ bool kvc_bounds_known(const struct kvc_result *result);
 const char *kvc_tier_title(const char *name); /* "HBM" for "hbm"; other names as they are */
 const char *kvc_cause_text(enum kvc_miss_cause cause); /* for people, a few words */
 const struct kvc_band *kvc_band_find(const struct kvc_result *result, const char *name);
+
+/* "TTFT p99" for "ttft_ms.p99". */
+struct kvc_str kvc_band_title(const char *name);
 
 /* ---- writers that leave the file to the caller ---- */
 

@@ -84,7 +84,8 @@ static void put_times(struct kvc_text *t, const struct kvc_result *r)
                       kvc_fmt_ms(r->ttft_part_host_ms).s);
     struct kvc_text band = {0};
     for (uint32_t i = 0; i < r->n_bands; i++)
-        kvc_text_addf(&band, "%s%s %s to %s", i ? ", " : "80 % bands: ", r->bands[i].name,
+        kvc_text_addf(&band, "%s%s %s to %s", i ? ", " : "80 % bands: ",
+                      kvc_band_title(r->bands[i].name).s,
                       kvc_fmt_ms(r->bands[i].low).s, kvc_fmt_ms(r->bands[i].high).s);
     if (r->n_bands) {
         kvc_text_addf(&band, " (%s)", r->band_source);

@@ -120,9 +120,9 @@ static void say_whether_it_pays(struct kvc_text *t, const struct kvc_findings *f
         put_tier_worth(t, f, r);
 }
 
-static const char *remedy(uint32_t cause)
+static const char *remedy(const struct kvc_findings *f)
 {
-    switch (cause) {
+    switch (f->top_cause) {
     case KVC_MISS_ALIGNMENT:
         return "smaller pages, or prompts padded to page edges";
     case KVC_MISS_EVICTED:
@@ -130,7 +130,8 @@ static const char *remedy(uint32_t cause)
     case KVC_MISS_TTL:
         return "a longer time to live";
     case KVC_MISS_OTHER_REPLICA:
-        return "prefix-aware routing or a store shared by the replicas";
+        return f->prefix_router ? "a store shared by the replicas"
+                                : "prefix-aware routing or a store shared by the replicas";
     case KVC_MISS_SALTED:
         return "sharing between tenants, where that is allowed";
     case KVC_MISS_NOT_READY:
@@ -166,11 +167,11 @@ static void say_what_bounds_it(struct kvc_text *t, const struct kvc_findings *f,
     double lost = f->top_cause < KVC_MISS_CAUSES
                       ? kvc_ratio(r->missed_tokens[f->top_cause], r->input_tokens)
                       : 0;
-    if (lost >= 0.0005 && remedy(f->top_cause))
+    if (lost >= 0.0005 && remedy(f))
         kvc_text_addf(t, " The largest loss that can be helped, %s of the tokens (%s), calls for "
                          "%s.",
                       kvc_fmt_percent(lost).s,
-                      kvc_miss_cause_name((enum kvc_miss_cause)f->top_cause), remedy(f->top_cause));
+                      kvc_miss_cause_name((enum kvc_miss_cause)f->top_cause), remedy(f));
     if (f->point_usd_per_hour > 0)
         kvc_text_addf(t, " One point of hit rate is worth %s an hour here.",
                       kvc_fmt_usd(f->point_usd_per_hour).s);
