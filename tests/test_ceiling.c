@@ -516,7 +516,7 @@ static void check_curves(const struct kvc_jval *doc, const struct kvc_trace *t)
         const struct kvc_jval *at = kvc_jval_first(kvc_jval_member(p, "capacity"));
         for (; at; at = kvc_jval_next(at), checked++) {
             uint64_t c;
-            double want_block, want_token;
+            double want_block = -1, want_token = -1;
             char got[64], want[64];
             assert_true(kvc_jval_u64(at, &c) && kvc_jval_number(rate, &want_block) &&
                         kvc_jval_number(token, &want_token));
