@@ -313,7 +313,7 @@ static enum kvc_status print_json(const struct ceiling *c, struct kvc_error *err
     char *text = kvc_json_take(&j);
     if (!text)
         return kvc_fail_nomem(err);
-    printf("%s\n", text);
+    fputs(text, stdout);
     kvc_free(text);
     return KVC_OK;
 }

@@ -171,7 +171,7 @@ static void advance(struct kvc_links *l, uint64_t now_ns)
         }
         kvc_links_refresh(l);
     }
-    if (now_ns > l->now_ns)
+    if (now_ns > l->now_ns && now_ns != KVC_TIME_NONE) /* NONE: to the last event */
         l->now_ns = now_ns;
 }
 

@@ -64,7 +64,8 @@ bool kvc_links_cancel(struct kvc_links *links, uint64_t now_ns, uint64_t flow);
 /* When pop should be called next if nothing else happens; KVC_TIME_NONE when idle. */
 uint64_t kvc_links_next(struct kvc_links *links);
 /* Brings the links to now_ns and hands out one completion, by time, then by order of start.
- * False when there is none (left). */
+ * False when there is none (left). KVC_TIME_NONE runs to the last event and leaves the clock
+ * there. */
 bool kvc_links_pop(struct kvc_links *links, uint64_t now_ns, struct kvc_flow_end *end);
 
 /* Figures of a link as of now_ns. */

@@ -175,6 +175,12 @@ static void empty_flows_end_after_their_latency(void **state)
     expect_end(l, 10, 2);
     expect_end(l, 510, 1);
     assert_true(kvc_links_next(l) == KVC_TIME_NONE);
+    struct kvc_flow_end e;
+    on0(l, 600, 0, 50, 0, 3);
+    assert_true(kvc_links_pop(l, KVC_TIME_NONE, &e) && e.time_ns == 650);
+    assert_false(kvc_links_pop(l, KVC_TIME_NONE, &e));
+    on0(l, 700, 100, 0, 0, 4);
+    expect_end(l, 800, 4);
     kvc_links_destroy(l);
 }
 
