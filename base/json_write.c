@@ -202,7 +202,12 @@ void kvc_json_null(struct kvc_json *j, const char *key)
 void kvc_json_raw(struct kvc_json *j, const char *key, const char *json)
 {
     begin(j, key, false);
-    append_text(j, json);
+    for (size_t n; *json; json += n) { /* a line break is never inside a string: indent anew */
+        n = strcspn(json, "\n");
+        append(j, json, n);
+        if (json[n] == '\n' && json[++n] && j->pretty)
+            new_line(j);
+    }
 }
 
 char *kvc_json_take(struct kvc_json *j)

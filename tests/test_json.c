@@ -270,6 +270,23 @@ static void bytes_that_are_not_utf8_are_replaced(void **state)
     kvc_json_clear(&j);
 }
 
+static void raw_text_takes_the_indent_of_its_place(void **state)
+{
+    struct kvc_json inner, outer;
+    (void)state;
+    kvc_json_init(&inner, true);
+    kvc_json_open_object(&inner, NULL);
+    kvc_json_string(&inner, "s", "a\nb");
+    kvc_json_close(&inner);
+    kvc_json_init(&outer, true);
+    kvc_json_open_object(&outer, NULL);
+    kvc_json_raw(&outer, "in", inner.buf);
+    kvc_json_close(&outer);
+    assert_string_equal(outer.buf, "{\n  \"in\": {\n    \"s\": \"a\\nb\"\n  }\n}\n");
+    kvc_json_clear(&inner);
+    kvc_json_clear(&outer);
+}
+
 static void every_failed_allocation_is_clean(void **state)
 {
     static const char text[] = "{\"a\": [1, 2, {\"b\": \"c\"}], \"d\": {\"e\": 1, \"f\": 2}}";
@@ -302,6 +319,7 @@ int main(void)
         cmocka_unit_test(random_documents_survive_a_round_trip),
         cmocka_unit_test(any_cut_or_changed_byte_is_survived),
         cmocka_unit_test(bytes_that_are_not_utf8_are_replaced),
+        cmocka_unit_test(raw_text_takes_the_indent_of_its_place),
         cmocka_unit_test(every_failed_allocation_is_clean),
     };
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);

@@ -1,0 +1,120 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The replay command from end to end on a small generated log.
+kvcast=${KVCAST:-build/kvcast}
+case $kvcast in /*) ;; *) kvcast=$PWD/$kvcast ;; esac
+examples=$PWD/docs/examples
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+n=0 failed=0
+report() {
+    n=$((n + 1))
+    if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; failed=1; fi
+}
+# The result without the part that differs between equal runs.
+result() { sed '/"runtime"/,$d' "$1"; }
+# The effective scenario inside a result.
+scenario() { awk '/^  "scenario": \{/ { print "{"; p = 1; next } p && /^  \},?$/ { print "}"; exit } p' "$1"; }
+number() { sed -n "s/.*\"$2\": *\([0-9.e+-]*\).*/\1/p" "$1" | head -1; }
+
+cd "$dir" || exit 1
+"$kvcast" gen rag-chat --duration 5m --rate 1 --seed 5 -o log.jsonl --quiet
+report $? "a log is generated"
+
+"$kvcast" replay log.jsonl --preset kga-rag --json --quiet >a.json 2>err
+rc=$?
+[ $rc = 0 ] && [ ! -s err ]
+report $? "replay succeeds, silently with --quiet"
+grep -q '"schema": "kvcast.replay.v1"' a.json
+report $? "the JSON names its schema"
+
+"$kvcast" replay log.jsonl --preset kga-rag --json --quiet --threads 1 >b.json
+"$kvcast" replay log.jsonl --json --quiet --threads 8 --progress always --preset kga-rag >c.json 2>/dev/null
+result a.json >a.res && result b.json | cmp -s - a.res && result c.json | cmp -s - a.res
+report $? "equal runs give equal bytes, whatever the threads and the order of flags"
+
+for other in build/clang/kvcast build/release/kvcast; do
+    other=$OLDPWD/$other
+    if [ -x "$other" ] && [ "$other" != "$kvcast" ]; then
+        "$other" replay log.jsonl --preset kga-rag --json --quiet | sed '/"runtime"/,$d' >o.res
+        cmp -s o.res a.res
+        report $? "another build (${other#"$OLDPWD"/build/}) gives the same bytes"
+    fi
+done
+
+"$kvcast" import log.jsonl -o log.kvt --quiet && "$kvcast" replay log.kvt --preset kga-rag --json --quiet >k.json
+result k.json | cmp -s - a.res
+report $? "a .kvt gives the same as its log"
+"$kvcast" replay - --preset kga-rag --json --quiet <log.jsonl | sed '/"runtime"/,$d' | cmp -s - a.res
+report $? "and so does stdin"
+
+scenario a.json >effective.json
+"$kvcast" replay effective.json log.jsonl --json --quiet >e.json 2>err || sed 's/^/# /' err
+result e.json | cmp -s - a.res
+report $? "the effective scenario of a result reproduces the result"
+
+hits=$(number a.json hit_tokens)
+missed=$(awk '/"missed_tokens"/ { p = 1; next } p && /\}/ { exit } p { gsub(/[^0-9]/, "", $2); s += $2 } END { printf "%.0f", s }' a.json)
+inputs=$(number a.json input_tokens)
+[ -n "$inputs" ] && [ "$inputs" -gt 0 ] && [ $((hits + missed)) = "$inputs" ]
+report $? "hits and missed tokens add up to the input ($hits + $missed = $inputs)"
+
+ladder=$("$kvcast" replay log.jsonl --preset kga-rag --dram 0 --nvme 0 --json --quiet |
+    awk '/"hits": \{/ { h = 1 } h && /"token_hit_rate"/ && !r { gsub(/[^0-9.e-]/, "", $2); r = $2 }
+        /"content_token_hit_rate"/ { gsub(/[^0-9.e-]/, "", $2); c = $2 }
+        END { print (r > 0 && r <= c + 1e-12) ? "fine" : "wrong " r " " c }')
+[ "$ladder" = fine ]
+report $? "what is reached stays below the content bound $ladder"
+
+slow=$("$kvcast" replay log.jsonl --preset kga-rag --engine.kv_cache_memory 20GB --tiers.dram.link.bandwidth 100MB/s --nvme 0 --json --quiet >s.json; number s.json mean)
+fast=$("$kvcast" replay log.jsonl --preset kga-rag --engine.kv_cache_memory 20GB --tiers.dram.link.bandwidth 100GB/s --nvme 0 --json --quiet >f.json; number f.json mean)
+awk -v s="$slow" -v f="$fast" 'BEGIN { exit !(s > 1.2 * f) }'
+report $? "a hit in DRAM costs its link: mean TTFT $slow ms over 100 MB/s, $fast ms over 100 GB/s"
+
+for s in "$examples"/*.json; do
+    "$kvcast" replay "$s" log.jsonl --json --quiet >x.json 2>err || sed 's/^/# /' err
+    grep -q '"schema": "kvcast.replay.v1"' x.json
+    report $? "the example $(basename "$s") runs"
+done
+
+mkdir sub && cp log.jsonl sub/
+printf '// seen from here\n{ "trace": "log.jsonl", "preset": "kga-rag" }\n' >sub/s.json
+"$kvcast" replay sub/s.json --json --quiet >t.json 2>err || sed 's/^/# /' err
+[ "$(number t.json arrived)" = "$(number a.json arrived)" ]
+report $? "a scenario's trace is looked for beside the scenario"
+
+"$kvcast" replay log.jsonl --preset kga-rag --report r.html --db d.db --requests q.csv --quiet >text 2>err
+rc=$?
+[ $rc = 0 ] && [ -s text ] && [ -s r.html ] && [ -s d.db ] && [ "$(wc -l <q.csv)" -gt "$(number a.json arrived)" ]
+report $? "text, report, database and a row per request are written"
+grep -q '</html>' r.html && ! grep -Eq '(src|href)="(https?:)?//' r.html
+report $? "the report is whole and fetches nothing"
+
+(
+    cat log.jsonl
+    echo '{"timestamp": -5, "input_length": 10, "output_length": 1, "hash_ids": [0]}'
+    echo 'not json'
+) >bad.jsonl
+"$kvcast" replay bad.jsonl --preset kga-rag --json >x.json 2>err
+[ $? = 0 ] && grep -q '2 of .* rows could not be used' err && result x.json | cmp -s - a.res
+report $? "bad rows are counted, shown and change nothing else"
+"$kvcast" replay bad.jsonl --preset kga-rag --strict >x.json 2>err
+[ $? = 3 ] && grep -q "^kvcast: bad.jsonl:$(($(wc -l <log.jsonl) + 1)):" err && [ ! -s x.json ]
+report $? "--strict stops at the first with file and line"
+
+"$kvcast" replay log.jsonl --model llama-3.1-405b --gpu h100-sxm --json --quiet >x.json 2>err
+rc=$?
+[ $rc != 0 ] && [ -s err ] && [ ! -s x.json ]
+report $? "a model that does not fit the GPU is refused with a reason (exit $rc)"
+
+if [ -w /dev/full ]; then
+    "$kvcast" replay log.jsonl --preset kga-rag --quiet >/dev/full 2>err
+    [ $? = 1 ] && [ -s err ]
+    report $? "a summary that can't be written fails"
+fi
+"$kvcast" replay log.jsonl --preset kga-rag --quiet --report nosuchdir/r.html >/dev/null 2>err
+rc=$?
+[ $rc != 0 ] && grep -q nosuchdir err && [ ! -e nosuchdir ]
+report $? "a report that can't be written fails and says where"
+echo "1..$n"
+exit $failed
