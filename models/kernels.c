@@ -363,7 +363,7 @@ double kvc_allreduce_ns(const struct kvc_allreduce *a, double bytes)
 }
 
 bool kvc_kernels_moe(const struct kvc_kernels *kernels, enum kvc_dtype dtype,
-                     const struct kvc_llm *llm, uint32_t tp, struct kvc_moe *out)
+                     const struct kvc_llm *llm, uint32_t tp, uint32_t ep, struct kvc_moe *out)
 {
     static const char *const names[] = {"bf16",  "fp8",  "fp8_block", "nvfp4",
                                         "mxfp4", "int8", "int4"};
@@ -374,10 +374,10 @@ bool kvc_kernels_moe(const struct kvc_kernels *kernels, enum kvc_dtype dtype,
     for (const struct kvc_jval *v = list ? kvc_jval_first(list) : NULL; v; v = kvc_jval_next(v)) {
         const char *text = kvc_jval_string(v);
         const char *colon = text ? strchr(text, ':') : NULL;
-        double shape[5], pairs[64];
-        if (!colon || numbers(text, shape, 5) != 5 || shape[0] != llm->hidden ||
+        double shape[6], pairs[64];
+        if (!colon || numbers(text, shape, 6) != 6 || shape[0] != llm->hidden ||
             shape[1] != llm->expert_intermediate || shape[2] != llm->top_k ||
-            shape[3] != llm->experts || shape[4] != tp)
+            shape[3] != llm->experts || shape[4] != tp || shape[5] != ep)
             continue;
         out->n = numbers(colon + 1, pairs, 64) / 2;
         for (size_t i = 0; i < out->n; i++) {

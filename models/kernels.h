@@ -74,9 +74,9 @@ struct kvc_moe {
     size_t n;
     double tokens[32], ns[32];
 };
-/* false: this shape is not measured. */
+/* Experts cut into tp slices, or dealt whole to ep ranks. false: this shape is not measured. */
 bool kvc_kernels_moe(const struct kvc_kernels *kernels, enum kvc_dtype dtype,
-                     const struct kvc_llm *llm, uint32_t tp, struct kvc_moe *out);
+                     const struct kvc_llm *llm, uint32_t tp, uint32_t ep, struct kvc_moe *out);
 double kvc_moe_ns(const struct kvc_moe *moe, double tokens);
 
 /* kind and source of a part: "gemm.fp8", "decode_attention.bf16.128", "allreduce.graph", .. */

@@ -361,9 +361,14 @@ static enum kvc_status check_shape(const struct kvc_step_config *c, struct kvc_e
     if (c->pp != 1)
         return kvc_fail(err, KVC_ERR_UNSUPPORTED,
                         "pipeline parallel size %u: step times exist for pp = 1 only", c->pp);
-    if (c->ep > 1)
+    if (c->ep > 1 && c->ep != tp)
         return kvc_fail(err, KVC_ERR_UNSUPPORTED,
-                        "expert parallel size %u: step times exist for ep = 1 only", c->ep);
+                        "expert parallel size %u with tp %u: step times exist for ep = 1 (experts "
+                        "cut into slices) and ep = tp (whole experts on each rank)",
+                        c->ep, tp);
+    if (c->ep > 1 && !l->experts)
+        return kvc_fail(err, KVC_ERR_USAGE, "expert parallel size %u: %s has no experts", c->ep,
+                        l->name);
     if (tp == 0 || l->heads % tp != 0)
         return kvc_fail(err, KVC_ERR_USAGE,
                         "tp %u does not divide the %u attention heads of %s; use a divisor", tp,
@@ -401,7 +406,8 @@ static enum kvc_status build(struct kvc_step_model *m, struct kvc_error *err)
         kvc_kernels_allreduce(m->kernels, m->tp, m->engine.custom_allreduce_max_bytes.value,
                               &p->allreduce);
     m->moe_measured =
-        m->llm.experts && kvc_kernels_moe(m->kernels, m->weights, &m->llm, m->tp, &p->moe);
+        m->llm.experts && kvc_kernels_moe(m->kernels, m->weights, &m->llm, m->ep > 1 ? 1 : m->tp,
+                                          m->ep > 1 ? m->ep : 1, &p->moe);
     status = layer_products(&p->products, m, err);
     if (status == KVC_OK)
         status = kvc_kernels_gemm(m->kernels, KVC_BF16, ceil_div(m->llm.vocab, m->tp),
@@ -443,6 +449,7 @@ enum kvc_status kvc_step_model_create(struct kvc_step_model **out,
     m->weights = config->weights;
     m->kv = config->kv;
     m->tp = config->tp;
+    m->ep = config->ep;
     m->host_step = engine->host_per_step_ns.value;
     m->host_sequence = engine->host_per_sequence_ns.value;
     m->host_prefill = engine->host_per_prefill_step_ns.value;

@@ -21,7 +21,7 @@ struct kvc_step_model {
     struct kvc_gpu gpu;
     struct kvc_engine_profile engine;
     enum kvc_dtype weights, kv;
-    uint32_t tp;
+    uint32_t tp, ep;
 
     struct kvc_token_table
         layers; /* matrix products, elementwise, experts, all-reduce of all layers */

@@ -231,16 +231,16 @@ static void moe_rows(const char *gpu, const char *llm_name, enum kvc_dtype dtype
     struct kvc_kernels *k = load(gpu);
     while (test_csv_row(&csv)) {
         double tp = test_csv_number(&csv, "moe_tp_size");
+        double ep = test_csv_number(&csv, "moe_ep_size");
         struct kvc_moe m;
         if (strcmp(test_csv_get(&csv, "moe_dtype"), csv_dtype) != 0 || tp > 8 ||
-            strcmp(test_csv_get(&csv, "distribution"), "power_law_1.2") != 0 ||
-            test_csv_number(&csv, "moe_ep_size") != 1 ||
-            test_csv_number(&csv, "hidden_size") != l->hidden ||
+            strcmp(test_csv_get(&csv, "distribution"), "power_law_1.2") != 0 || ep > 8 ||
+            (tp > 1 && ep > 1) || test_csv_number(&csv, "hidden_size") != l->hidden ||
             test_csv_number(&csv, "inter_size") != l->expert_intermediate ||
             test_csv_number(&csv, "num_experts") != l->experts ||
             test_csv_number(&csv, "topk") != l->top_k)
             continue;
-        if (!kvc_kernels_moe(k, dtype, l, (uint32_t)tp, &m))
+        if (!kvc_kernels_moe(k, dtype, l, (uint32_t)tp, (uint32_t)ep, &m))
             continue;
         add_error(&e, kvc_moe_ns(&m, test_csv_number(&csv, "num_tokens")),
                   1e6 * test_csv_number(&csv, "latency"));

@@ -328,9 +328,11 @@ def fit_moe(kernels, gpu):
     name = f"{gpu}__moe__{BACKEND}__{VERSION}.csv.zst"
     data = {}
     for r in rows(f"{kernels}/aic/{name}"):
-        if r["distribution"] != "power_law_1.2" or int(r["moe_ep_size"]) != 1 or int(r["moe_tp_size"]) > 8:
+        tp, ep = int(r["moe_tp_size"]), int(r["moe_ep_size"])
+        if r["distribution"] != "power_law_1.2" or tp > 8 or ep > 8 or (tp > 1 and ep > 1):
             continue
-        shape = tuple(int(r[x]) for x in ("hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size"))
+        shape = tuple(int(r[x]) for x in ("hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size",
+                                          "moe_ep_size"))
         d = data.setdefault(r["moe_dtype"], {}).setdefault(shape, {})
         t = int(r["num_tokens"])
         d[t] = min(d.get(t, 1e30), 1e3 * float(r["latency"]))
@@ -349,7 +351,7 @@ def fit_moe(kernels, gpu):
                          " ".join(f"{t} {interp_log(xs, [pts[x] for x in xs], t):.4g}" for t in ts))
         if lines:
             out[key] = {"kind": "measured", "source": f"kernels/aic/{name} ({', '.join(names)}), routing "
-                        "power_law_1.2", "columns": "hidden inter topk experts tp: tokens us ..",
+                        "power_law_1.2", "columns": "hidden inter topk experts tp ep: tokens us ..",
                         "tokens_us": lines}
     return out, name
 
