@@ -22,7 +22,8 @@ struct twin_clock {
 };
 
 /* Of one link, both directions: towards the GPU (read) and away from it (write). Index 0: the
- * host link of a replica; 1 + k: the link of tiers[k], one pair per scope instance. */
+ * host link of a replica, with dram's figures where there is dram; 1 + k: the link of tiers[k],
+ * one pair per scope instance, of a cluster's tier one per replica (its own NICs); not dram's. */
 struct twin_link {
     double read_bytes_per_s, write_bytes_per_s;
     uint64_t latency_ns;
@@ -40,7 +41,6 @@ struct twin_setup {
     /* Readings of docs/replay.md where it leaves a choice; all false = the twin's first choice. */
     bool route_unservable;   /* the router is asked even for a request that is then rejected */
     bool parked_has_no_hit;  /* a parked request counts all its prompt as queued */
-    bool first_tier_own_link; /* a write to the first tier crosses its own link too */
     bool store_hit_blocks;   /* a request stores the blocks it hit as well, where missing */
     bool selective_by_path;  /* an earlier request's known output counts as having a block */
     bool evict_any_copy;     /* HBM evicts a block whenever one of its copies goes */

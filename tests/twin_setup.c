@@ -35,10 +35,12 @@ bool twin_setup_from_scenario(struct twin_setup *out, const struct kvc_scenario 
     struct kvc_step_config config = {.llm = llm, .gpu = gpu, .backend = sc->engine.backend,
                                      .tp = sc->cluster.tp, .pp = sc->cluster.pp,
                                      .ep = sc->cluster.ep};
+    const struct kvc_link_profile *host = gpu ? kvc_link_find(gpu->host_link) : NULL;
+    double devices = sc->cluster.tp * sc->cluster.pp;
     uint64_t page_bytes;
 
     memset(out, 0, sizeof *out);
-    if (!llm || !gpu || !kvc_dtype_parse(sc->weights_dtype, &config.weights) ||
+    if (!llm || !gpu || !host || !kvc_dtype_parse(sc->weights_dtype, &config.weights) ||
         !kvc_dtype_parse(sc->kv_dtype, &config.kv) ||
         kvc_step_model_create(model, &config, NULL) != KVC_OK)
         return false;
@@ -47,10 +49,13 @@ bool twin_setup_from_scenario(struct twin_setup *out, const struct kvc_scenario 
     out->pages = sc->engine.kv_cache_memory_bytes / page_bytes - 1;
     out->clock = (struct twin_clock){*model, model_step, model_decode, kvc_step_front_ns(*model)};
     out->router = kvc_router_find(sc->router.policy);
-    out->links[0].read_bytes_per_s = gpu->h2d_bytes_per_s.value * sc->cluster.tp * sc->cluster.pp;
-    out->links[0].write_bytes_per_s = gpu->d2h_bytes_per_s.value * sc->cluster.tp * sc->cluster.pp;
+    out->links[0] = (struct twin_link){gpu->h2d_bytes_per_s.value * devices,
+                                       gpu->d2h_bytes_per_s.value * devices,
+                                       (uint64_t)host->latency_ns.value, 0, 0};
     for (int k = 0; k < 3; k++)
         if (sc->tiers[k].present)
             own_link(&out->links[1 + k], &sc->tiers[k]);
+    if (sc->tiers[0].present)
+        out->links[0] = out->links[1];
     return out->router != NULL;
 }

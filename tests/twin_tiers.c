@@ -19,7 +19,6 @@ struct instance {
     uint64_t capacity; /* blocks */
     struct stored *at;
     uint32_t n, cap;
-    uint32_t link_read, link_write;
 };
 
 struct transfer {
@@ -35,6 +34,7 @@ struct twin_tiers {
     uint32_t *host_read, *host_write; /* per replica */
     struct instance *of[3];
     uint32_t n_of[3];
+    uint32_t *own_read[3], *own_write[3]; /* per instance; of a cluster's tier, per replica */
     uint64_t stamp;
     struct transfer *transfers;
     uint32_t n_transfers, cap_transfers;
@@ -107,9 +107,14 @@ void tiers_create(struct twin *tw)
 
             inst->capacity =
                 tw->sc->tiers[k].capacity_bytes / (tw->B * tw->setup->kv_bytes_per_token);
-            must(!kvc_links_add(ts->links, "", link->read_bytes_per_s, &inst->link_read, NULL) &&
-                 !kvc_links_add(ts->links, "", link->write_bytes_per_s, &inst->link_write, NULL));
         }
+        ts->own_read[k] = twin_alloc(tw->n_rep, sizeof(uint32_t));
+        ts->own_write[k] = twin_alloc(tw->n_rep, sizeof(uint32_t));
+        for (uint32_t i = 0; i < tw->n_rep; i++)
+            must(!kvc_links_add(ts->links, "", link->read_bytes_per_s, &ts->own_read[k][i],
+                                NULL) &&
+                 !kvc_links_add(ts->links, "", link->write_bytes_per_s, &ts->own_write[k][i],
+                                NULL));
     }
 }
 
@@ -121,6 +126,8 @@ void tiers_destroy(struct twin *tw)
         for (uint32_t i = 0; i < ts->n_of[k]; i++)
             kvc_free(ts->of[k][i].at);
         kvc_free(ts->of[k]);
+        kvc_free(ts->own_read[k]);
+        kvc_free(ts->own_write[k]);
     }
     for (uint32_t i = 0; i < ts->n_transfers; i++) {
         kvc_free(ts->transfers[i].nodes);
@@ -275,17 +282,30 @@ static struct transfer *new_transfer(struct twin_tiers *ts, uint32_t n)
     return t;
 }
 
-static void start(struct twin *tw, const struct transfer *t, const uint32_t *path, uint32_t n_path,
-                  const struct twin_link *link, uint64_t bytes)
+/* Over the replica's host link (index 0, which dram's own figures are of) and a tier's own. */
+static void start(struct twin *tw, const struct transfer *t, bool host, bool own, uint64_t bytes)
 {
-    struct kvc_flow_spec spec = {.n_path = n_path, .bytes = bytes, .latency_ns = link->latency_ns};
+    const struct twin_tiers *ts = tw->tiers;
+    uint32_t at = tw->sc->tiers[t->tier].scope == KVC_CLUSTER ? t->replica : t->instance;
+    struct kvc_flow_spec spec = {.bytes = bytes, .tag = (uint64_t)(t - ts->transfers)};
+    const struct twin_link *crossed[2];
 
-    if (link->op_bytes)
-        spec.latency_ns += (uint64_t)((double)((bytes + link->op_bytes - 1) / link->op_bytes) *
-                                          link->per_op_ns + 0.5);
-    spec.tag = (uint64_t)(t - tw->tiers->transfers);
-    for (uint32_t i = 0; i < n_path; i++)
-        spec.path[i] = path[i];
+    if (host) {
+        crossed[spec.n_path] = &tw->setup->links[0];
+        spec.path[spec.n_path++] = (t->load ? ts->host_read : ts->host_write)[t->replica];
+    }
+    if (own) {
+        crossed[spec.n_path] = &tw->setup->links[1 + t->tier];
+        spec.path[spec.n_path++] = (t->load ? ts->own_read : ts->own_write)[t->tier][at];
+    }
+    for (uint32_t i = 0; i < spec.n_path; i++) {
+        const struct twin_link *link = crossed[i];
+
+        spec.latency_ns += link->latency_ns;
+        if (link->op_bytes)
+            spec.latency_ns += (uint64_t)((double)((bytes + link->op_bytes - 1) / link->op_bytes) *
+                                              link->per_op_ns + 0.5);
+    }
     must(kvc_links_start(tw->tiers->links, tw->now, &spec, NULL, NULL) == KVC_OK);
 }
 
@@ -309,7 +329,7 @@ static void store(struct twin *tw, int k, uint32_t instance, struct batch *batch
     struct instance *inst = &ts->of[k][instance];
     uint64_t stamp, block_bytes = tw->B * tw->setup->kv_bytes_per_token;
     struct transfer *t;
-    uint32_t n = 0, path[2], n_path = 0;
+    uint32_t n = 0;
 
     for (uint32_t i = 0; i < batch->n; i++)
         if (!find(inst, batch->nodes[i])) {
@@ -336,12 +356,8 @@ static void store(struct twin *tw, int k, uint32_t instance, struct batch *batch
     t->n = n;
     memcpy(t->nodes, batch->nodes, n * sizeof *t->nodes);
     memcpy(t->depths, batch->depths, n * sizeof *t->depths);
-    if (next_tier(tw, -1) == k)
-        path[n_path++] = ts->host_write[rep->index];
-    if (next_tier(tw, -1) != k || tw->setup->first_tier_own_link)
-        path[n_path++] = inst->link_write;
     tw->out->tier_written_blocks[k] += n;
-    start(tw, t, path, n_path, &tw->setup->links[1 + k], n * block_bytes);
+    start(tw, t, next_tier(tw, -1) == k, k > 0, n * block_bytes);
 }
 
 /* ---- writes ---- */
@@ -404,12 +420,16 @@ static void written(struct twin *tw, const struct transfer *t)
     int below = next_tier(tw, (int)t->tier);
     struct batch batch = {twin_alloc(t->n, sizeof(uint32_t)),
                           twin_alloc(t->n, sizeof(uint32_t)), 0};
+    uint64_t chunk = below >= 0 ? chunk_of(tw, below) : 1;
+    uint64_t tokens = t->n ? ((uint64_t)t->depths[t->n - 1] + 1) * tw->B / chunk * chunk : 0;
 
     for (uint32_t i = 0; i < t->n; i++) {
         struct stored *s = find(inst, t->nodes[i]);
 
         s->readable = true;
         s->holds--;
+        if (t->request && ((uint64_t)t->depths[i] + 1) * tw->B > tokens)
+            continue; /* "in the same way": whole chunks of that tier */
         if (below >= 0 && (tw->sc->tiers[below].write == KVC_WRITE_THROUGH ||
                            (t->request && t->depths[i] < t->request->shared))) {
             batch.nodes[batch.n] = t->nodes[i];
@@ -433,7 +453,6 @@ void tiers_load(struct twin *tw, struct replica *rep, struct req *r, const struc
     for (int k = 0; k < 3; k++) {
         struct instance *inst;
         struct transfer *t;
-        uint32_t path[2];
 
         if (reach->serves[k] == 0)
             continue;
@@ -451,10 +470,7 @@ void tiers_load(struct twin *tw, struct replica *rep, struct req *r, const struc
         }
         r->loads_open++;
         tw->out->tier_read_blocks[k] += t->n;
-        path[0] = ts->host_read[rep->index];
-        path[1] = inst->link_read;
-        start(tw, t, path, 2, &tw->setup->links[1 + k],
-              reach->serves[k] * tw->setup->kv_bytes_per_token);
+        start(tw, t, true, k > 0, reach->serves[k] * tw->setup->kv_bytes_per_token);
     }
 }
 
