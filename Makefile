@@ -110,7 +110,11 @@ asan tsan:
 layers:
 	@sh tools/layers.sh
 
-bench: all $(BENCH_BIN)
+bench-programs: all $(BENCH_BIN)
+
+bench:
+	@sh tools/need.sh "$(CC)" build
+	@$(MAKE) --no-print-directory -s -j$(JOBS) bench-programs
 	@CC="$(CC)" CFLAGS="$(CFLAGS)" sh tools/bench.sh $(B)
 
 # ---- for users ----
@@ -145,6 +149,6 @@ install: all $(B)/libkvcast.so.$(SOVERSION)
 clean:
 	rm -rf build
 
-.PHONY: all lib-objects tests test check asan tsan layers bench deps quickstart man docs/kvcast.1 install clean
+.PHONY: all lib-objects tests test check asan tsan layers bench bench-programs deps quickstart man docs/kvcast.1 install clean
 .SECONDARY:
 -include $(patsubst %.o,%.d,$(LIB_OBJ) $(CLI_OBJ) $(TEST_LIB_OBJ)) $(TEST_BIN:=.d) $(BENCH_BIN:=.d)

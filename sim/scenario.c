@@ -316,6 +316,11 @@ static enum kvc_status derive(struct kvc_scenario *s, struct kvc_error *err)
         st = apply_preset(s, s->preset, err);
     for (size_t i = 0; i < 3 && st == KVC_OK; i++)
         derive_tier(s, i);
+    if (!s->weights_dtype[0]) {
+        const struct kvc_llm *llm = s->model[0] ? kvc_llm_find(s->model) : NULL;
+        snprintf(s->weights_dtype, sizeof(s->weights_dtype), "%s",
+                 llm && llm->weights_dtype ? llm->weights_dtype : "bf16");
+    }
     return st;
 }
 

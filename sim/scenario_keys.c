@@ -64,7 +64,8 @@ static const struct kvc_scenario_key keys[] = {
     NAMED("preset", NULL, "NAME", preset, kvc_preset_scenario_names, "",
           "whole scenario to start from; keys that are set win"),
     NAMED("model", "model", "NAME", model, kvc_llm_names, "", "LLM ('kvcast show model' lists)"),
-    CHOICE("weights_dtype", NULL, "DTYPE", weights_dtype, dtypes, "bf16", "of the weights"),
+    CHOICE("weights_dtype", NULL, "DTYPE", weights_dtype, dtypes, "(as the model was published)",
+           "of the weights"),
     CHOICE("kv_dtype", "kv-dtype", "DTYPE", kv_dtype, kv_dtypes, "bf16", "of the KV cache"),
 
     NAMED("engine.preset", "engine", "NAME", engine.preset, kvc_preset_engine_names, "vllm-0.24",

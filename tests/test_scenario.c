@@ -234,6 +234,21 @@ static void the_host_link_follows_the_gpu(void **state)
     kvc_scenario_destroy(s);
 }
 
+static void weights_are_as_published_unless_set(void **state)
+{
+    struct kvc_scenario *s = NULL;
+    (void)state;
+    assert_int_equal(kvc_scenario_create(&s, NULL, NULL), KVC_OK);
+    set(s, "model", "llama-3.1-8b");
+    assert_string_equal(s->weights_dtype, "bf16");
+    set(s, "model", "deepseek-v3");
+    assert_string_equal(s->weights_dtype, "fp8_block");
+    set(s, "weights_dtype", "fp8");
+    set(s, "model", "llama-3.1-8b");
+    assert_string_equal(s->weights_dtype, "fp8");
+    kvc_scenario_destroy(s);
+}
+
 static void engine_defaults_are_those_of_the_version(void **state)
 {
     struct kvc_scenario *s = NULL;
@@ -437,6 +452,7 @@ int main(void)
         cmocka_unit_test(the_order_of_keys_does_not_matter),
         cmocka_unit_test(a_file_and_flags_say_the_same),
         cmocka_unit_test(the_host_link_follows_the_gpu),
+        cmocka_unit_test(weights_are_as_published_unless_set),
         cmocka_unit_test(engine_defaults_are_those_of_the_version),
         cmocka_unit_test(wrong_files_are_refused_with_line_and_key),
         cmocka_unit_test(a_failed_set_changes_nothing),
