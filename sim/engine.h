@@ -131,6 +131,12 @@ struct kvc_transfer {
     uint32_t next_free;
 };
 
+struct kvc_engine_segment { /* the trace's figures beside what changes, for one cache line */
+    uint32_t parent, depth, len;
+    uint32_t seen; /* leading blocks that some request has asked for */
+    uint32_t ever; /* leading blocks that were ever published anywhere */
+};
+
 struct kvc_on_the_way {
     uint64_t time_ns;
     uint32_t job;
@@ -178,11 +184,11 @@ struct kvc_engine {
     struct kvc_on_the_way *way; /* ring of jobs between router and queue, in order of time */
     size_t way_head, way_n, way_cap;
 
-    uint32_t *seen, *ever;     /* per segment: blocks asked for, blocks ever published */
+    struct kvc_engine_segment *segments;
     /* Per segment: which instances of HBM and of each lower tier hold some of it, by bit; NULL
      * without the tier or with more than 64 instances. */
     uint64_t *where[1 + KVC_LOWER_TIERS];
-    uint32_t *paths;        /* scratch: KVC_PATH_ROWS rows of longest_path segments */
+    struct kvc_span *paths; /* scratch: KVC_PATH_ROWS rows of longest_path segments */
     uint32_t longest_path;
     struct kvc_chunk *chunks; /* scratch for one step */
     size_t cap_chunks;

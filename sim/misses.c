@@ -14,9 +14,9 @@ static uint32_t ever_published(const struct kvc_engine *e, struct kvc_path path)
 {
     uint32_t blocks = 0;
     for (uint32_t k = 0; k < path.n; k++) {
-        uint32_t s = path.segs[k];
-        blocks += e->ever[s];
-        if (e->ever[s] < e->trace->seg_len[s])
+        uint32_t ever = e->segments[path.spans[k].seg].ever;
+        blocks += ever;
+        if (ever < path.spans[k].len)
             break;
     }
     return blocks;
@@ -40,8 +40,8 @@ static uint32_t best_elsewhere(struct kvc_engine *e, const struct kvc_replica *r
 {
     uint32_t best = had, seg = KVC_SEG_NONE;
     for (uint32_t k = 0; k < path.n && seg == KVC_SEG_NONE; k++)
-        if (had < e->trace->seg_depth[path.segs[k]] + e->trace->seg_len[path.segs[k]])
-            seg = path.segs[k];
+        if (had < path.spans[k].depth + path.spans[k].len)
+            seg = path.spans[k].seg;
     for (uint32_t i = 0; i < e->n_replicas && seg != KVC_SEG_NONE; i++) {
         if (i == r->id || !may_hold(e, &e->replicas[i], seg))
             continue;

@@ -52,6 +52,8 @@ uint64_t kvc_pool_pages(const struct kvc_pool *pool, uint64_t b)
 
 static uint64_t run_pages(const struct kvc_pool *pool, const struct kvc_run *r)
 {
+    if (pool->pages_per_block)
+        return (uint64_t)(r->hi - r->lo) * pool->pages_per_block;
     uint64_t depth = pool->trace->seg_depth[r->seg];
     return kvc_pool_pages(pool, depth + r->hi) - kvc_pool_pages(pool, depth + r->lo);
 }
@@ -186,15 +188,13 @@ static uint32_t run_cut(struct kvc_pool *pool, uint32_t i, uint32_t at)
 
 /* ---- looking ---- */
 
-/* Part of segment s (k-th on its path) that lies in path blocks [from, to). */
-static bool part_of(const struct kvc_pool *pool, uint32_t s, uint32_t from, uint32_t to,
-                    uint32_t *lo, uint32_t *hi)
+/* The part of a span that lies in path blocks [from, to), counted inside the segment. */
+static bool part_of(struct kvc_span span, uint32_t from, uint32_t to, uint32_t *lo, uint32_t *hi)
 {
-    uint32_t depth = pool->trace->seg_depth[s], len = pool->trace->seg_len[s];
-    if (to <= depth || from >= depth + len)
+    if (to <= span.depth || from >= span.depth + span.len)
         return false;
-    *lo = from > depth ? from - depth : 0;
-    *hi = to - depth < len ? to - depth : len;
+    *lo = from > span.depth ? from - span.depth : 0;
+    *hi = to - span.depth < span.len ? to - span.depth : span.len;
     return *lo < *hi;
 }
 
@@ -203,8 +203,8 @@ uint32_t kvc_pool_reach(const struct kvc_pool *pool, struct kvc_path path, uint3
 {
     uint32_t pos = from;
     for (uint32_t k = 0; k < path.n && pos < limit; k++) {
-        uint32_t s = path.segs[k], depth = pool->trace->seg_depth[s], lo, hi;
-        if (!part_of(pool, s, pos, limit, &lo, &hi))
+        uint32_t s = path.spans[k].seg, depth = path.spans[k].depth, lo, hi;
+        if (!part_of(path.spans[k], pos, limit, &lo, &hi))
             continue;
         for (uint32_t i = pool->first[s]; i != NONE && lo < hi; i = pool->runs[i].chain) {
             const struct kvc_run *r = &pool->runs[i];
@@ -224,8 +224,8 @@ uint64_t kvc_pool_unheld(const struct kvc_pool *pool, struct kvc_path path, uint
 {
     uint64_t pages = 0;
     for (uint32_t k = 0; k < path.n; k++) {
-        uint32_t s = path.segs[k], lo, hi;
-        if (!part_of(pool, s, 0, to, &lo, &hi))
+        uint32_t s = path.spans[k].seg, lo, hi;
+        if (!part_of(path.spans[k], 0, to, &lo, &hi))
             break;
         for (uint32_t i = pool->first[s]; i != NONE; i = pool->runs[i].chain) {
             struct kvc_run r = pool->runs[i];
@@ -246,8 +246,8 @@ bool kvc_pool_gap(const struct kvc_pool *pool, struct kvc_path path, uint32_t *f
 {
     uint32_t start = NONE, stop = 0;
     for (uint32_t k = 0; k < path.n; k++) {
-        uint32_t s = path.segs[k], depth = pool->trace->seg_depth[s], lo, hi;
-        if (!part_of(pool, s, *from, end, &lo, &hi))
+        uint32_t s = path.spans[k].seg, depth = path.spans[k].depth, lo, hi;
+        if (!part_of(path.spans[k], *from, end, &lo, &hi))
             continue;
         uint32_t i = pool->first[s];
         while (lo < hi) {
@@ -282,8 +282,8 @@ found:
 void kvc_pool_hold(struct kvc_pool *pool, struct kvc_path path, uint32_t from, uint32_t to)
 {
     for (uint32_t k = 0; k < path.n; k++) {
-        uint32_t s = path.segs[k], lo, hi;
-        if (!part_of(pool, s, from, to, &lo, &hi))
+        uint32_t s = path.spans[k].seg, lo, hi;
+        if (!part_of(path.spans[k], from, to, &lo, &hi))
             continue;
         for (uint32_t i = pool->first[s]; i != NONE; i = pool->runs[i].chain) {
             if (pool->runs[i].copy || pool->runs[i].lo >= hi)
@@ -348,17 +348,20 @@ static void replace_by_copies(struct kvc_pool *pool, uint32_t seg, uint32_t lo, 
 static void evict_from(struct kvc_pool *pool, uint32_t i, uint64_t need)
 {
     struct kvc_run was = pool->runs[i];
-    uint64_t depth = pool->trace->seg_depth[was.seg], top = kvc_pool_pages(pool, depth + was.hi);
     uint32_t at = was.hi;
+    uint64_t freed;
     if (pool->pages_per_block) {
         uint64_t blocks =
             (need - pool->plain + pool->pages_per_block - 1) / pool->pages_per_block;
         at = blocks < was.hi - was.lo ? was.hi - (uint32_t)blocks : was.lo;
+        freed = (uint64_t)(was.hi - at) * pool->pages_per_block;
     } else {
+        uint64_t depth = pool->trace->seg_depth[was.seg];
+        uint64_t top = kvc_pool_pages(pool, depth + was.hi);
         while (at > was.lo && pool->plain + top - kvc_pool_pages(pool, depth + at) < need)
             at--;
+        freed = top - kvc_pool_pages(pool, depth + at);
     }
-    uint64_t freed = top - kvc_pool_pages(pool, depth + at);
     pool->plain += freed;
     pool->queued -= freed;
     pool->runs[i].hi = at;
@@ -418,8 +421,8 @@ bool kvc_pool_publish(struct kvc_pool *pool, struct kvc_path path, uint32_t from
                             .pending = pending};
     bool made_copies = false;
     for (uint32_t k = 0; k < path.n; k++) {
-        uint32_t s = path.segs[k], lo, hi;
-        if (!part_of(pool, s, from, to, &lo, &hi))
+        uint32_t s = path.spans[k].seg, lo, hi;
+        if (!part_of(path.spans[k], from, to, &lo, &hi))
             continue;
         while (lo < hi && !pool->nomem) {
             uint32_t before = NONE, i = pool->first[s];
@@ -488,9 +491,9 @@ void kvc_pool_release(struct kvc_pool *pool, struct kvc_path path, uint32_t from
 {
     for (uint32_t k = path.n; k-- > 0;) {
         uint32_t lo, hi;
-        if (!part_of(pool, path.segs[k], from, to, &lo, &hi))
+        if (!part_of(path.spans[k], from, to, &lo, &hi))
             continue;
-        for (size_t n = collect(pool, path.segs[k], lo, hi, owner, has_copies); n-- > 0;)
+        for (size_t n = collect(pool, path.spans[k].seg, lo, hi, owner, has_copies); n-- > 0;)
             run_unhold(pool, pool->scratch[n]);
     }
 }
@@ -499,8 +502,8 @@ void kvc_pool_settle(struct kvc_pool *pool, struct kvc_path path, uint32_t from,
                      uint32_t owner)
 {
     for (uint32_t k = path.n; k-- > 0;) {
-        uint32_t s = path.segs[k], lo, hi;
-        if (!part_of(pool, s, from, to, &lo, &hi))
+        uint32_t s = path.spans[k].seg, lo, hi;
+        if (!part_of(path.spans[k], from, to, &lo, &hi))
             continue;
         size_t n = 0;
         for (uint32_t i = pool->first[s]; i != NONE; i = pool->runs[i].chain) {
@@ -527,9 +530,9 @@ void kvc_pool_touch(struct kvc_pool *pool, struct kvc_path path, uint32_t to)
         return;
     for (uint32_t k = path.n; k-- > 0;) {
         uint32_t lo, hi;
-        if (!part_of(pool, path.segs[k], 0, to, &lo, &hi))
+        if (!part_of(path.spans[k], 0, to, &lo, &hi))
             continue;
-        for (size_t n = collect(pool, path.segs[k], lo, hi, NONE, false); n-- > 0;) {
+        for (size_t n = collect(pool, path.spans[k].seg, lo, hi, NONE, false); n-- > 0;) {
             uint32_t i = pool->scratch[n];
             if (pool->runs[i].holders)
                 continue;
@@ -543,8 +546,8 @@ void kvc_pool_touch(struct kvc_pool *pool, struct kvc_path path, uint32_t to)
 void kvc_pool_drop(struct kvc_pool *pool, struct kvc_path path, uint32_t from, uint32_t to)
 {
     for (uint32_t k = path.n; k-- > 0;) {
-        uint32_t s = path.segs[k], lo, hi;
-        if (!part_of(pool, s, from, to, &lo, &hi))
+        uint32_t s = path.spans[k].seg, lo, hi;
+        if (!part_of(path.spans[k], from, to, &lo, &hi))
             continue;
         for (size_t n = collect(pool, s, lo, hi, NONE, false); n-- > 0;) {
             uint32_t i = pool->scratch[n];

@@ -2,16 +2,19 @@
  * Who holds which trace blocks in one instance of a tier, HBM included: runs of blocks of equal
  * state per segment, and the queue in which runs without a holder wait to be evicted.
  *
- * Positions are blocks counted from the root of a path. A path is an array of segments, root
- * first. Costs are per segment touched, not per block. docs/replay.md states the rules.
+ * Positions are blocks counted from the root of a path. Costs are per segment touched, not per block. docs/replay.md states the rules.
  */
 #ifndef KVC_SIM_POOL_H
 #define KVC_SIM_POOL_H
 
 #include "traces/trace.h"
 
-struct kvc_path { /* segments of a request's path; borrowed memory */
-    const uint32_t *segs;
+struct kvc_span { /* a segment with its place on every path through it, in blocks */
+    uint32_t seg, depth, len;
+};
+
+struct kvc_path { /* segments of a request's path, root first; borrowed memory */
+    const struct kvc_span *spans;
     uint32_t n;
 };
 

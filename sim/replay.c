@@ -15,8 +15,11 @@ struct kvc_path kvc_engine_path(const struct kvc_engine *e, uint32_t leaf, uint3
 {
     if (leaf == KVC_SEG_NONE)
         return (struct kvc_path){NULL, 0};
-    uint32_t *segs = e->paths + (size_t)row * e->longest_path;
-    return (struct kvc_path){segs, kvc_trace_path(e->trace, leaf, segs)};
+    struct kvc_span *spans = e->paths + (size_t)row * e->longest_path;
+    uint32_t k = e->longest_path; /* filled from the back */
+    for (uint32_t s = leaf; s != KVC_SEG_NONE; s = e->segments[s].parent)
+        spans[--k] = (struct kvc_span){s, e->segments[s].depth, e->segments[s].len};
+    return (struct kvc_path){spans + k, e->longest_path - k};
 }
 
 /* ---- replicas that are due: a heap by (time, id) ---- */
@@ -132,15 +135,16 @@ static uint32_t mark_seen(struct kvc_engine *e, struct kvc_path path, uint32_t f
     uint32_t before = 0;
     bool leading = true;
     for (uint32_t k = 0; k < path.n; k++) {
-        uint32_t s = path.segs[k], depth = e->trace->seg_depth[s], len = e->trace->seg_len[s];
+        uint32_t depth = path.spans[k].depth, len = path.spans[k].len;
+        uint32_t *seen = &e->segments[path.spans[k].seg].seen;
         if (full <= depth)
             break;
         uint32_t n = full - depth < len ? full - depth : len;
         if (leading)
-            before = depth + (e->seen[s] < n ? e->seen[s] : n);
-        leading &= e->seen[s] >= n;
-        if (e->seen[s] < n)
-            e->seen[s] = n;
+            before = depth + (*seen < n ? *seen : n);
+        leading &= *seen >= n;
+        if (*seen < n)
+            *seen = n;
     }
     return before;
 }
@@ -428,13 +432,15 @@ static enum kvc_status init_memory(struct kvc_engine *e, struct kvc_error *err)
     }
     uint32_t n = e->n_replicas;
     e->paths = kvc_malloc((size_t)KVC_PATH_ROWS * e->longest_path, sizeof(*e->paths));
-    e->seen = kvc_calloc(t->n_segments, sizeof(*e->seen));
-    e->ever = kvc_calloc(t->n_segments, sizeof(*e->ever));
+    e->segments = kvc_malloc(t->n_segments, sizeof(*e->segments));
     e->results = kvc_calloc(t->n_requests, sizeof(*e->results));
     e->views = kvc_calloc(n, sizeof(*e->views));
     e->due_heap = kvc_calloc(n, sizeof(*e->due_heap));
-    if (!e->paths || !e->seen || !e->ever || !e->results || !e->views || !e->due_heap)
+    if (!e->paths || !e->segments || !e->results || !e->views || !e->due_heap)
         return kvc_fail_nomem(err);
+    for (uint32_t s = 0; s < t->n_segments; s++)
+        e->segments[s] = (struct kvc_engine_segment){t->seg_parent[s], t->seg_depth[s],
+                                                     t->seg_len[s], 0, 0};
     for (uint64_t i = 0; i < t->n_requests; i++)
         e->results[i].ttft_ns = e->results[i].e2e_ns = KVC_TIME_NONE;
     return KVC_OK;
@@ -496,7 +502,7 @@ static void clear(struct kvc_engine *e)
     kvc_step_model_destroy(e->model);
     kvc_arrivals_destroy(e->arrivals);
     kvc_timeline_clear(&e->timeline);
-    void *all[] = {e->replicas, e->due_heap, e->jobs, e->way, e->seen, e->ever, e->paths,
+    void *all[] = {e->replicas, e->due_heap, e->jobs, e->way, e->segments, e->paths,
                    e->chunks, e->views, e->results, e->link_class, e->class_bytes};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         kvc_free(all[i]);

@@ -24,13 +24,14 @@ void kvc_job_set_computed(struct kvc_engine *e, struct kvc_replica *r, uint32_t 
 static void note_published(struct kvc_engine *e, struct kvc_path path, uint32_t held)
 {
     for (uint32_t k = path.n; k-- > 0;) {
-        uint32_t s = path.segs[k], depth = e->trace->seg_depth[s], len = e->trace->seg_len[s];
+        uint32_t depth = path.spans[k].depth, len = path.spans[k].len;
+        uint32_t *ever = &e->segments[path.spans[k].seg].ever;
         if (held <= depth)
             continue;
         uint32_t n = held - depth < len ? held - depth : len;
-        if (e->ever[s] >= n)
+        if (*ever >= n)
             return; /* what is above it was published before it */
-        e->ever[s] = n;
+        *ever = n;
     }
 }
 

@@ -222,7 +222,7 @@ static void store_evicted(void *user, uint32_t seg, uint32_t lo, uint32_t hi)
 {
     const struct kvc_eviction *v = user;
     struct kvc_engine *e = v->engine;
-    uint32_t depth = e->trace->seg_depth[seg];
+    uint32_t depth = e->segments[seg].depth;
     struct kvc_transfer what = {.leaf = seg, .from = depth + lo, .to = depth + hi,
                                 .again = UINT32_MAX};
     store_range(e, v->tier, &e->replicas[v->replica], what, v->tier != e->first_tier,

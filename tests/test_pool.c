@@ -18,7 +18,9 @@ static uint32_t len[] = {4, 3, 5, 2};
 static uint32_t depth[] = {0, 4, 4, 9};
 static struct kvc_trace forest = {.n_segments = 4, .seg_parent = parent, .seg_len = len,
                                   .seg_depth = depth};
-static uint32_t paths[3][3] = {{0, 1, 0}, {0, 2, 0}, {0, 2, 3}};
+static struct kvc_span paths[3][3] = {{{0, 0, 4}, {1, 4, 3}, {0, 0, 0}},
+                                      {{0, 0, 4}, {2, 4, 5}, {0, 0, 0}},
+                                      {{0, 0, 4}, {2, 4, 5}, {3, 9, 2}}};
 static const uint32_t path_n[3] = {2, 2, 3}, path_blocks[3] = {7, 9, 11};
 
 /* ---- the slow twin: copies of single blocks in one list, oldest free first ---- */
@@ -77,7 +79,7 @@ static uint64_t twin_available(const struct twin *t)
 static void locate(int p, uint32_t b, uint32_t *seg, uint32_t *at)
 {
     for (uint32_t k = 0; k < path_n[p]; k++) {
-        uint32_t s = paths[p][k];
+        uint32_t s = paths[p][k].seg;
         if (b >= depth[s] && b < depth[s] + len[s]) {
             *seg = s;
             *at = b - depth[s];
