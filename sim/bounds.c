@@ -8,9 +8,10 @@
 #include <string.h>
 
 struct kvc_bounds {
-    struct kvc_trace trace; /* derived; only the columns below are its own */
+    struct kvc_ceiling_view view; /* of the trace with extended paths, tails cut off */
     uint32_t *prompt_seg, *input_tokens;
     uint64_t block_bytes, tokens, unique_blocks;
+    uint64_t reusable; /* tokens that hit in an infinite cache, by the view */
     double content;
 };
 
@@ -62,13 +63,28 @@ static enum kvc_status count_content(struct kvc_bounds *b, const struct kvc_trac
     return KVC_OK;
 }
 
+static enum kvc_status view_extended(struct kvc_bounds *b, const struct kvc_trace *t,
+                                     struct kvc_error *err)
+{
+    struct kvc_trace extended = *t;
+    struct kvc_hits content;
+    extended.prompt_seg = b->prompt_seg;
+    extended.input_tokens = b->input_tokens;
+    extended.output_seg = NULL;
+    enum kvc_status st = kvc_ceiling_view_full(&b->view, &extended, err);
+    if (st == KVC_OK)
+        st = kvc_ceiling_content_of(&b->view, &content, NULL, err);
+    if (st == KVC_OK)
+        b->reusable = content.hit_tokens;
+    return st;
+}
+
 enum kvc_status kvc_bounds_create(struct kvc_bounds **out, const struct kvc_trace *trace,
                                   uint64_t block_bytes, struct kvc_error *err)
 {
     struct kvc_bounds *b = kvc_calloc(1, sizeof(*b));
     if (!b)
         return kvc_fail_nomem(err);
-    b->trace = *trace;
     b->block_bytes = block_bytes;
     b->prompt_seg = kvc_malloc(trace->n_requests, sizeof(*b->prompt_seg));
     b->input_tokens = kvc_malloc(trace->n_requests, sizeof(*b->input_tokens));
@@ -77,13 +93,12 @@ enum kvc_status kvc_bounds_create(struct kvc_bounds **out, const struct kvc_trac
         extend_paths(b, trace);
         st = count_content(b, trace, err);
     }
+    if (st == KVC_OK)
+        st = view_extended(b, trace, err);
     if (st != KVC_OK) {
         kvc_bounds_destroy(b);
         return st;
     }
-    b->trace.prompt_seg = b->prompt_seg;
-    b->trace.input_tokens = b->input_tokens;
-    b->trace.output_seg = NULL;
     *out = b;
     return KVC_OK;
 }
@@ -92,6 +107,7 @@ void kvc_bounds_destroy(struct kvc_bounds *b)
 {
     if (!b)
         return;
+    kvc_ceiling_view_clear(&b->view);
     kvc_free(b->prompt_seg);
     kvc_free(b->input_tokens);
     kvc_free(b);
@@ -107,7 +123,31 @@ uint64_t kvc_bounds_unique_bytes(const struct kvc_bounds *b)
     return b->unique_blocks * b->block_bytes;
 }
 
-enum kvc_status kvc_bounds_at(const struct kvc_bounds *b, const char *policy,
+/* Capacities of one call that a pass of the optimum is spent on before looking whether it has
+ * reached the content bound already. */
+#define BATCH 6
+
+static enum kvc_status hits_at(const struct kvc_bounds *b, bool optimum, const uint64_t *blocks,
+                               size_t n, struct kvc_hits *hits, struct kvc_error *err)
+{
+    if (!optimum)
+        return kvc_ceiling_lru_of(&b->view, blocks, n, hits, NULL, err);
+    for (size_t i = 0; i < n; i += BATCH) {
+        size_t m = n - i < BATCH ? n - i : BATCH;
+        bool enough = i && blocks[i] >= blocks[i - 1] && hits[i - 1].hit_tokens >= b->reusable;
+        if (enough) {
+            for (size_t k = 0; k < m; k++)
+                hits[i + k] = hits[i - 1];
+            continue;
+        }
+        enum kvc_status st = kvc_ceiling_opt_of(&b->view, blocks + i, m, hits + i, NULL, err);
+        if (st != KVC_OK)
+            return st;
+    }
+    return KVC_OK;
+}
+
+enum kvc_status kvc_bounds_at(const struct kvc_bounds *b, bool optimum,
                               const uint64_t *capacity_bytes, size_t n, double *rate,
                               struct kvc_error *err)
 {
@@ -117,7 +157,7 @@ enum kvc_status kvc_bounds_at(const struct kvc_bounds *b, const char *policy,
     for (size_t i = 0; st == KVC_OK && i < n; i++)
         blocks[i] = b->block_bytes ? capacity_bytes[i] / b->block_bytes : KVC_CAPACITY_INF;
     if (st == KVC_OK)
-        st = kvc_ceiling_full_blocks(&b->trace, policy, blocks, n, hits, err);
+        st = hits_at(b, optimum, blocks, n, hits, err);
     for (size_t i = 0; st == KVC_OK && i < n; i++) {
         /* Outputs that repeat an earlier one count as hits here though they are not input: cut at
          * the content bound. */

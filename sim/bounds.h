@@ -15,7 +15,8 @@ enum kvc_status kvc_bounds_create(struct kvc_bounds **out, const struct kvc_trac
 void kvc_bounds_destroy(struct kvc_bounds *bounds);
 /* Share of input tokens; 0 without prefix information. */
 double kvc_bounds_content(const struct kvc_bounds *bounds);
-enum kvc_status kvc_bounds_at(const struct kvc_bounds *bounds, const char *policy,
+/* Share of input tokens at each capacity, cheapest when they ascend: the optimum, or LRU. */
+enum kvc_status kvc_bounds_at(const struct kvc_bounds *bounds, bool optimum,
                               const uint64_t *capacity_bytes, size_t n, double *rate,
                               struct kvc_error *err);
 uint64_t kvc_bounds_unique_bytes(const struct kvc_bounds *bounds);

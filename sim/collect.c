@@ -41,43 +41,60 @@ static bool counts(const struct kvc_request_result *q)
     return q->measured && q->outcome == KVC_COMPLETED;
 }
 
+/* One pass over the requests; v has room for four values of each. */
 static void latencies(struct kvc_result *r, uint64_t *v)
 {
-    size_t n[4] = {0};
-    struct kvc_dist *to[4] = {&r->ttft_ms, &r->tpot_ms, &r->e2e_ms, &r->queue_ms};
-    double part[5] = {0};
-    for (int k = 0; k < 4; k++) {
-        for (uint64_t i = 0; i < r->n_requests; i++) {
-            const struct kvc_request_result *q = &r->requests[i];
-            if (!counts(q) || (k == 1 && q->output_tokens < 2))
-                continue;
+    uint64_t n_all = r->n_requests, n = 0, n_tpot = 0;
+    uint64_t *ttft = v, *tpot = v + n_all, *e2e = v + 2 * n_all, *queue = v + 3 * n_all;
+    double queue_s = 0, route_s = 0, load_s = 0, prefill_s = 0, host_s = 0;
+    for (uint64_t i = 0; i < n_all; i++) {
+        const struct kvc_request_result *q = &r->requests[i];
+        if (!counts(q))
+            continue;
+        ttft[n] = q->ttft_ns;
+        e2e[n] = q->e2e_ns;
+        queue[n++] = q->queue_ns;
+        if (q->output_tokens >= 2) {
             uint64_t decode_ns = q->e2e_ns - q->ttft_ns, steps = q->output_tokens - 1;
-            uint64_t value[4] = {q->ttft_ns, k == 1 ? (decode_ns + steps / 2) / steps : 0,
-                                 q->e2e_ns, q->queue_ns};
-            v[n[k]++] = value[k];
-            if (k == 0) {
-                part[0] += (double)q->queue_ns;
-                part[1] += (double)q->route_ns;
-                part[2] += (double)q->load_ns;
-                part[3] += (double)q->prefill_ns;
-                part[4] += (double)q->host_ns;
-            }
+            tpot[n_tpot++] = (decode_ns + steps / 2) / steps;
         }
-        kvc_distribution_ms(v, n[k], to[k]);
+        queue_s += (double)q->queue_ns;
+        route_s += (double)q->route_ns;
+        load_s += (double)q->load_ns;
+        prefill_s += (double)q->prefill_ns;
+        host_s += (double)q->host_ns;
     }
-    double *part_to[5] = {&r->ttft_part_queue_ms, &r->ttft_part_route_ms, &r->ttft_part_load_ms,
-                          &r->ttft_part_prefill_ms, &r->ttft_part_host_ms};
-    for (int k = 0; k < 5; k++)
-        *part_to[k] = n[0] ? part[k] / (double)n[0] * 1e-6 : 0;
+    kvc_distribution_ms(ttft, n, &r->ttft_ms);
+    kvc_distribution_ms(tpot, n_tpot, &r->tpot_ms);
+    kvc_distribution_ms(e2e, n, &r->e2e_ms);
+    kvc_distribution_ms(queue, n, &r->queue_ms);
+    double to_ms = n ? 1e-6 / (double)n : 0;
+    r->ttft_part_queue_ms = queue_s * to_ms;
+    r->ttft_part_route_ms = route_s * to_ms;
+    r->ttft_part_load_ms = load_s * to_ms;
+    r->ttft_part_prefill_ms = prefill_s * to_ms;
+    r->ttft_part_host_ms = host_s * to_ms;
 }
 
 /* ---- counts ---- */
 
+/* Hits are kept by fixed tier slot; the record wants them in the order of its tiers. */
+static void compact_hits(const struct kvc_engine *e, uint32_t *hit)
+{
+    uint32_t to = 1;
+    for (uint32_t k = 0; k < KVC_LOWER_TIERS; k++) {
+        uint32_t v = hit[1 + k];
+        hit[1 + k] = 0;
+        if (e->sc->tiers[k].present)
+            hit[to++] = v;
+    }
+}
+
 static void count_requests(const struct kvc_engine *e, struct kvc_result *r)
 {
-    uint64_t done_input = 0, done_output = 0;
+    uint64_t done_input = 0, done_output = 0, hbm_tokens = 0;
     for (uint64_t i = 0; i < r->n_requests; i++) {
-        const struct kvc_request_result *q = &r->requests[i];
+        struct kvc_request_result *q = &r->requests[i];
         r->completed += q->outcome == KVC_COMPLETED;
         r->failed += q->outcome == KVC_FAILED;
         r->unservable += q->outcome == KVC_UNSERVABLE;
@@ -89,11 +106,14 @@ static void count_requests(const struct kvc_engine *e, struct kvc_result *r)
             done_input += q->input_tokens;
             done_output += q->output_tokens;
         }
+        hbm_tokens += q->hit_tokens[0];
         for (uint32_t t = 0; t <= KVC_LOWER_TIERS; t++)
             r->hit_tokens += q->hit_tokens[t];
+        compact_hits(e, q->hit_tokens);
         r->full_blocks += kvc_trace_full_blocks(e->trace, i);
         r->blocks += kvc_trace_blocks(e->trace, i);
     }
+    r->tiers[0].hit_tokens = hbm_tokens;
     r->arrived = r->n_requests;
     r->hit_blocks = e->hit_blocks;
     r->hit_requests = e->hit_requests;
@@ -126,8 +146,6 @@ static void collect_hbm(const struct kvc_engine *e, struct kvc_result *r)
         t->never_read_bytes += (p->never_read_blocks + kvc_pool_never_read(p)) * block_bytes;
     }
     t->written_bytes = e->computed_tokens * e->token_bytes;
-    for (uint64_t i = 0; i < r->n_requests; i++)
-        t->hit_tokens += r->requests[i].hit_tokens[0];
     t->read_bytes = t->hit_tokens * e->token_bytes;
 }
 
@@ -162,20 +180,6 @@ static void collect_tiers(const struct kvc_engine *e, struct kvc_result *r)
         if (days > 0 && r->tiers[i].capacity_bytes)
             r->tiers[i].writes_per_day_of_capacity = (double)r->tiers[i].written_bytes / days /
                                                      (double)r->tiers[i].capacity_bytes;
-}
-
-/* Per-request hits are kept by fixed tier slot; the record wants them in the order of its tiers. */
-static void compact_hits(const struct kvc_engine *e, struct kvc_result *r)
-{
-    for (uint64_t i = 0; i < r->n_requests; i++) {
-        uint32_t to = 1, *hit = r->requests[i].hit_tokens;
-        for (uint32_t k = 0; k < KVC_LOWER_TIERS; k++) {
-            uint32_t v = hit[1 + k];
-            hit[1 + k] = 0;
-            if (e->sc->tiers[k].present)
-                hit[to++] = v;
-        }
-    }
 }
 
 static enum kvc_status collect_links(const struct kvc_engine *e, struct kvc_result *r,
@@ -232,14 +236,20 @@ static enum kvc_status collect_tenants(const struct kvc_engine *e, struct kvc_re
     if (!r->tenants)
         return kvc_fail_nomem(err);
     r->n_tenants = n;
+    if (n == 1) {
+        struct kvc_tenant_result all = {.requests = r->arrived, .input_tokens = r->input_tokens,
+                                        .hit_tokens = r->hit_tokens, .ttft_ms = r->ttft_ms};
+        snprintf(all.name, sizeof(all.name), "%s", t->n_tenants ? t->tenant_names[0] : "default");
+        r->tenants[0] = all;
+        return KVC_OK;
+    }
     for (uint32_t k = 0; k < n; k++) {
         struct kvc_tenant_result *to = &r->tenants[k];
-        bool named = t->tenant && t->tenant_names;
-        snprintf(to->name, sizeof(to->name), "%s", named ? t->tenant_names[k] : "default");
+        snprintf(to->name, sizeof(to->name), "%s", t->tenant_names[k]);
         size_t m = 0;
         for (uint64_t i = 0; i < r->n_requests; i++) {
             const struct kvc_request_result *q = &r->requests[i];
-            if (t->tenant && t->tenant[i] != k)
+            if (t->tenant[i] != k)
                 continue;
             to->requests++;
             to->input_tokens += q->input_tokens;
@@ -308,6 +318,26 @@ static enum kvc_status collect_series(const struct kvc_engine *e, struct kvc_res
 /* Capacities of the curve: factors of sqrt(2) around what the traffic holds in all. */
 #define CURVE_POINTS 25
 
+/* Ascending; *at is where all tiers together are. */
+static uint32_t curve_capacities(const struct kvc_result *r, uint64_t unique_bytes,
+                                 uint64_t *capacity, uint32_t *at)
+{
+    uint64_t total = 0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->n_tiers; i++)
+        total += r->tiers[i].capacity_bytes;
+    for (uint32_t i = 0; i < CURVE_POINTS; i++) {
+        uint64_t whole = unique_bytes >> ((CURVE_POINTS - 1 - i) / 2);
+        uint64_t bytes = (CURVE_POINTS - 1 - i) % 2 ? whole / 10 * 7 : whole;
+        if (bytes >= r->block_bytes)
+            capacity[n++] = bytes;
+    }
+    for (*at = n++; *at && capacity[*at - 1] > total; --*at)
+        capacity[*at] = capacity[*at - 1];
+    capacity[*at] = total;
+    return n;
+}
+
 static enum kvc_status collect_bounds(const struct kvc_engine *e, struct kvc_result *r,
                                    struct kvc_error *err)
 {
@@ -317,26 +347,16 @@ static enum kvc_status collect_bounds(const struct kvc_engine *e, struct kvc_res
     enum kvc_status st = kvc_bounds_create(&b, e->trace, r->block_bytes, err);
     if (st != KVC_OK)
         return st;
-    uint64_t total = 0, capacity[CURVE_POINTS + 1];
-    for (uint32_t i = 0; i < r->n_tiers; i++)
-        total += r->tiers[i].capacity_bytes;
-    uint32_t n = 0;
-    uint64_t unique = kvc_bounds_unique_bytes(b);
-    for (uint32_t i = 0; i < CURVE_POINTS; i++) {
-        uint64_t whole = unique >> ((CURVE_POINTS - 1 - i) / 2);
-        uint64_t bytes = (CURVE_POINTS - 1 - i) % 2 ? whole / 10 * 7 : whole;
-        if (bytes >= r->block_bytes)
-            capacity[n++] = bytes;
-    }
-    capacity[n] = total;
+    uint64_t capacity[CURVE_POINTS + 1];
+    uint32_t at, n = curve_capacities(r, kvc_bounds_unique_bytes(b), capacity, &at);
     double lru[CURVE_POINTS + 1], opt[CURVE_POINTS + 1];
-    st = kvc_bounds_at(b, "lru", capacity, n + 1, lru, err);
+    st = kvc_bounds_at(b, false, capacity, n, lru, err);
     if (st == KVC_OK)
-        st = kvc_bounds_at(b, "opt", capacity, n + 1, opt, err);
+        st = kvc_bounds_at(b, true, capacity, n, opt, err);
     if (st == KVC_OK) {
         r->content_token_hit_rate = kvc_bounds_content(b);
-        r->capacity_token_hit_rate = opt[n];
-        r->lru_token_hit_rate = lru[n];
+        r->capacity_token_hit_rate = opt[at];
+        r->lru_token_hit_rate = lru[at];
         r->curve = kvc_calloc(n, sizeof(*r->curve));
         if (!r->curve)
             st = kvc_fail_nomem(err);
@@ -350,7 +370,7 @@ static enum kvc_status collect_bounds(const struct kvc_engine *e, struct kvc_res
 enum kvc_status kvc_collect(struct kvc_engine *e, struct kvc_result **out, struct kvc_error *err)
 {
     struct kvc_result *r = kvc_calloc(1, sizeof(*r));
-    uint64_t *v = kvc_malloc(e->trace->n_requests, sizeof(*v));
+    uint64_t *v = kvc_malloc(e->trace->n_requests, 4 * sizeof(*v));
     enum kvc_status st = r && v ? KVC_OK : kvc_fail_nomem(err);
     if (st == KVC_OK) {
         r->requests = e->results;
@@ -363,7 +383,6 @@ enum kvc_status kvc_collect(struct kvc_engine *e, struct kvc_result **out, struc
         snprintf(r->profiles_digest, sizeof(r->profiles_digest), "%s", kvc_profiles_digest());
         count_requests(e, r);
         collect_tiers(e, r);
-        compact_hits(e, r);
         latencies(r, v);
         r->runtime.events = e->events;
         r->runtime.steps = e->steps;
