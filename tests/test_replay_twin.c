@@ -60,8 +60,9 @@ static uint32_t pick_shortest(const struct kvc_route_request *request,
     return best;
 }
 
-static const struct kvc_router_ops shortest_router = {"shortest", "", true, pick_shortest};
-static const struct kvc_router_ops first_router = {"first", "", false, pick_first};
+static const struct kvc_router_ops shortest_router = {
+    .name = "shortest", .wants_prefix = true, .pick = pick_shortest};
+static const struct kvc_router_ops first_router = {.name = "first", .pick = pick_first};
 
 static void defaults(struct kvc_scenario *sc, struct twin_setup *setup, uint64_t pages)
 {
