@@ -81,6 +81,15 @@ static void put_percent_axis(struct kvc_text *t)
 
 /* ---- hit rate against capacity ---- */
 
+/* A scale from 0 to at least max, in at most n steps of 1, 2 or 5 times a power of ten. */
+static void put_scale(struct kvc_text *t, double max, int n, const char *format)
+{
+    double raw = max > 0 ? max / n : 0.2, base = pow(10, floor(log10(raw))), m = raw / base;
+    double step = base * (m <= 1 ? 1 : m <= 2 ? 2 : m <= 5 ? 5 : 10);
+    kvc_text_addf(t, "set yrange [0:%s]\nset ytics 0,%s format '%s'\n",
+                  num(step * ceil(max > 0 ? max / step : 1)).s, num(step).s, format);
+}
+
 static void put_capacity_tics(struct kvc_text *t, double low, double high)
 {
     int first = (int)floor(log2(low)), last = (int)ceil(log2(high));
@@ -140,10 +149,13 @@ static void put_curve(struct kvc_text *t, const struct kvc_result *r)
 static void put_curve_names(struct kvc_text *t, const struct kvc_result *r)
 {
     uint32_t at = 0;
-    double widest = -1;
+    double widest = -1, top = 0;
+    for (uint32_t i = 0; i < r->n_curve; i++)
+        top = fmax(top, r->curve[i].opt_token_hit_rate);
     for (uint32_t i = r->n_curve / 4; i < r->n_curve; i++) {
         double gap = r->curve[i].opt_token_hit_rate - r->curve[i].lru_token_hit_rate;
-        if (r->curve[i].capacity_bytes && gap > widest) {
+        bool below = r->curve[i].opt_token_hit_rate < 0.85 * top; /* clear of the bound's name */
+        if (r->curve[i].capacity_bytes && below && gap > widest) {
             widest = gap;
             at = i;
         }
@@ -157,6 +169,16 @@ static void put_curve_names(struct kvc_text *t, const struct kvc_result *r)
     }
     snprintf(where, sizeof(where), "%s,%s", num(x).s, num(100 * p->lru_token_hit_rate).s);
     put_label(t, "LRU", where, "left offset 1,-0.5", "blue");
+}
+
+static double top_rate(const struct kvc_result *r, const struct kvc_findings *f)
+{
+    double top = f->bounds ? r->content_token_hit_rate : 0;
+    for (uint32_t i = 0; i < r->n_curve; i++) {
+        top = fmax(top, r->curve[i].lru_token_hit_rate);
+        top = fmax(top, r->curve[i].opt_token_hit_rate);
+    }
+    return isnan(f->hit_rate) ? top : fmax(top, f->hit_rate);
 }
 
 static bool plot_capacity(struct kvc_text *t, int width, int height, const struct kvc_result *r,
@@ -179,7 +201,7 @@ static bool plot_capacity(struct kvc_text *t, int width, int height, const struc
     begin(t, width, height);
     put_curve(t, r);
     put_capacity_tics(t, low, high);
-    put_percent_axis(t);
+    put_scale(t, 100 * top_rate(r, f), 5, "%g %%");
     put_axis(t, "x", "capacity of one shared pool, log scale");
     int top = 10 + LINE * (int)r->n_tiers;
     put_margins(t, width, height, top, BELOW);
@@ -341,15 +363,6 @@ static double put_series(struct kvc_text *t, const char *block, const struct kvc
     }
     kvc_text_add(t, "END\n");
     return max;
-}
-
-/* A scale from 0 to at least max, in at most n steps of 1, 2 or 5 times a power of ten. */
-static void put_scale(struct kvc_text *t, double max, int n, const char *format)
-{
-    double raw = max > 0 ? max / n : 0.2, base = pow(10, floor(log10(raw))), m = raw / base;
-    double step = base * (m <= 1 ? 1 : m <= 2 ? 2 : m <= 5 ? 5 : 10);
-    kvc_text_addf(t, "set yrange [0:%s]\nset ytics 0,%s format '%s'\n",
-                  num(step * ceil(max > 0 ? max / step : 1)).s, num(step).s, format);
 }
 
 static double series_end(const struct kvc_result *r)

@@ -112,10 +112,10 @@ static void make_ladder(struct kvc_findings *f, const struct kvc_result *r)
 {
     bool lru = !isnan(r->lru_token_hit_rate);
     if (f->bounds) {
-        add_rung(f, "Content: every prefix kept for ever", "more capacity",
+        add_rung(f, "Content: every prefix kept for ever", "more capacity only",
                  r->content_token_hit_rate);
         add_rung(f, "Optimum: perfect foresight at this capacity",
-                 lru ? "a better eviction order"
+                 lru ? "a better eviction order or more capacity"
                      : "eviction order, separate replicas, timing and pages",
                  r->capacity_token_hit_rate);
         if (lru)

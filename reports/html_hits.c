@@ -41,7 +41,8 @@ static void put_tiles(const struct kvc_page *p)
              kvc_fmt_usd(r->cost.usd_per_million_input_tokens), "cached or computed");
     if (r->n_tiers > 1)
         put_tile(t, "Saving against HBM only",
-                 kvc_fmt_usd(r->cost.saving_vs_hbm_only_usd_per_month),
+                 kvc_fmt_usd(r->has_prefix ? r->cost.saving_vs_hbm_only_usd_per_month
+                                           : (double)NAN),
                  "a month, if the freed GPU time is used");
     kvc_text_add(t, "</ul>\n");
 }
@@ -107,15 +108,19 @@ static void put_rung(const struct kvc_page *p, uint32_t i)
     bool last = i + 1 == p->f->n_rungs;
     kvc_text_add(t, "<tr><td class=\"name rung\">");
     kvc_text_html(t, rung->name);
+    if (!last) {
+        kvc_text_add(t, "<small>down to the next: ");
+        kvc_text_html(t, rung->gap_means);
+        kvc_text_add(t, "</small>");
+    }
     kvc_text_add(t, "</td>");
     kvc_html_number(t, kvc_fmt_percent(rung->rate));
     kvc_html_bar(t, rung->rate, last ? "blue" : "muted");
     if (last) {
-        kvc_text_add(t, "<td></td><td></td><td></td><td></td></tr>\n");
+        kvc_text_add(t, "<td></td><td></td><td></td></tr>\n");
         return;
     }
     kvc_html_number(t, kvc_fmt_points(rung->gap));
-    kvc_html_cell(t, rung->gap_means);
     kvc_html_number(t, kvc_fmt_general(rung->gpu_s_per_hour));
     kvc_html_number(t, kvc_fmt_usd(rung->usd_per_hour));
     kvc_text_add(t, "</tr>\n");
@@ -126,8 +131,8 @@ void kvc_html_ladder(const struct kvc_page *p)
     struct kvc_text *t = p->t;
     kvc_html_section(t, "How far from the best possible",
                      "Share of input tokens served from a cache. No policy of that kind gets above "
-                     "its bound; each gap is what the next rung down loses, as prefill work and "
-                     "money at this load.");
+                     "its bound; each gap is what is lost from one rung to the next, and to what, as "
+                     "prefill work and money at this load.");
     if (isnan(p->f->hit_rate)) {
         kvc_text_add(t, p->r->arrived ? "<p>Unknown, not 0: the trace carries no prefix "
                                         "information.</p>\n"
@@ -135,7 +140,7 @@ void kvc_html_ladder(const struct kvc_page *p)
         kvc_html_end_section(t);
         return;
     }
-    kvc_html_table(t, "Bound|#Hit rate||#Gap to the next|What closes it|#GPU-seconds/h|#USD/h");
+    kvc_html_table(t, "Bound|#Hit rate||#Gap to the next|#GPU-seconds/h|#USD/h");
     for (uint32_t i = 0; i < p->f->n_rungs; i++)
         put_rung(p, i);
     kvc_html_end_table(t);

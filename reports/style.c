@@ -30,7 +30,7 @@ static const char css[] =
     "td.name{font-weight:600}"
     ".bar{min-width:110px;width:24%}"
     "td.name{min-width:6em}td small{display:block;font-weight:400;color:var(--muted);font-size:.82rem;"
-    "line-height:1.3}.slim{max-width:640px}td.rung{min-width:15em;max-width:22em}"
+    "line-height:1.3}.slim{max-width:640px}td.rung{min-width:16em}"
     ".bar i{display:block;height:14px;margin-top:4px;border-radius:2px;min-width:1px;background:var(--blue)}"
     ".stack{display:flex;height:26px;margin:12px 0 8px;border-radius:3px;overflow:hidden}"
     ".stack i{display:block;height:100%}"

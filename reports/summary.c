@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define COLUMNS 100
-#define MAX_WARNINGS 5
+#define MAX_LINES 60
 
 /* Wraps at blanks; later lines are indented. */
 static void put_wrapped(struct kvc_text *t, const char *first, const char *indent, const char *s)
@@ -149,19 +149,37 @@ static void put_cost(struct kvc_text *t, const struct kvc_cost *c)
                   kvc_fmt_usd(c->usd_per_million_output_tokens).s);
 }
 
+static size_t count_lines(const struct kvc_text *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->len; i++)
+        n += t->buf[i] == '\n';
+    return n;
+}
+
+/* As many as fit. */
 static void put_warnings(struct kvc_text *t, const struct kvc_result *r)
 {
-    if (r->n_warnings)
-        kvc_text_add(t, "\n");
-    for (uint32_t i = 0; i < r->n_warnings && i < MAX_WARNINGS; i++) {
-        struct kvc_text line = {0};
-        kvc_text_addf(&line, "%.150s (%s)", r->warnings[i].text, r->warnings[i].code);
-        put_wrapped(t, "Warning: ", "  ", line.buf ? line.buf : "");
+    size_t used = count_lines(t) + 2; /* an empty line, and the one about the rest */
+    uint32_t shown = 0;
+    for (; shown < r->n_warnings; shown++) {
+        struct kvc_text line = {0}, wrapped = {0};
+        kvc_text_addf(&line, "%s (%s)", r->warnings[shown].text, r->warnings[shown].code);
+        put_wrapped(&wrapped, "Warning: ", "  ", line.buf ? line.buf : "");
+        size_t lines = count_lines(&wrapped);
+        bool fits = used + lines <= MAX_LINES;
+        if (fits)
+            kvc_text_addf(t, "%s%s", shown ? "" : "\n", wrapped.buf ? wrapped.buf : "");
+        t->failed |= line.failed || wrapped.failed;
         kvc_text_clear(&line);
+        kvc_text_clear(&wrapped);
+        used += lines;
+        if (!fits)
+            break;
     }
-    if (r->n_warnings > MAX_WARNINGS)
-        kvc_text_addf(t, "and %u more warnings, see --json\n",
-                      (unsigned)(r->n_warnings - MAX_WARNINGS));
+    if (shown < r->n_warnings)
+        kvc_text_addf(t, "%sand %u more warning%s, see --json or the report\n", shown ? "" : "\n",
+                      (unsigned)(r->n_warnings - shown), r->n_warnings - shown == 1 ? "" : "s");
 }
 
 void kvc_text_summary(struct kvc_text *t, const struct kvc_result *r, const struct kvc_findings *f)

@@ -29,6 +29,11 @@ static void put_ttft(struct kvc_text *t, const struct kvc_result *r)
         kvc_text_addf(t, " (80 %% band %s to %s)", kvc_fmt_ms(band->low).s,
                       kvc_fmt_ms(band->high).s);
     kvc_text_add(t, ".");
+    for (uint32_t i = 0; i < r->n_warnings; i++) {
+        if (strcmp(r->warnings[i].code, "overloaded") == 0)
+            kvc_text_add(t, " The cluster is overloaded: with more of this traffic latencies only "
+                            "grow.");
+    }
 }
 
 static void say_what_it_does(struct kvc_text *t, const struct kvc_findings *f,
@@ -163,7 +168,8 @@ static void say_what_bounds_it(struct kvc_text *t, const struct kvc_findings *f,
     if (f->bounds)
         put_bounds(t, f);
     else
-        kvc_text_add(t, "No bounds were computed for this run.");
+        kvc_text_add(t, r->has_prefix ? "No bounds were computed for this run."
+                                      : "Without prefixes no bound can be told.");
     double lost = f->top_cause < KVC_MISS_CAUSES
                       ? kvc_ratio(r->missed_tokens[f->top_cause], r->input_tokens)
                       : 0;
@@ -172,7 +178,7 @@ static void say_what_bounds_it(struct kvc_text *t, const struct kvc_findings *f,
                          "%s.",
                       kvc_fmt_percent(lost).s,
                       kvc_miss_cause_name((enum kvc_miss_cause)f->top_cause), remedy(f));
-    if (f->point_usd_per_hour > 0)
+    if (r->has_prefix && f->point_usd_per_hour > 0)
         kvc_text_addf(t, " One point of hit rate is worth %s an hour here.",
                       kvc_fmt_usd(f->point_usd_per_hour).s);
 }
