@@ -239,7 +239,8 @@ static enum kvc_status collect_tenants(const struct kvc_engine *e, struct kvc_re
     if (n == 1) {
         struct kvc_tenant_result all = {.requests = r->arrived, .input_tokens = r->input_tokens,
                                         .hit_tokens = r->hit_tokens, .ttft_ms = r->ttft_ms};
-        snprintf(all.name, sizeof(all.name), "%s", t->n_tenants ? t->tenant_names[0] : "default");
+        bool named = t->n_tenants && t->tenant_names;
+        snprintf(all.name, sizeof(all.name), "%s", named ? t->tenant_names[0] : "default");
         r->tenants[0] = all;
         return KVC_OK;
     }
