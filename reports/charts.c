@@ -196,7 +196,7 @@ static bool plot_capacity(struct kvc_text *t, int width, int height, const struc
         return false;
     for (uint32_t i = 0; i < r->n_tiers; i++)
         total += (double)r->tiers[i].capacity_bytes / GIB;
-    high = total > high ? total * 1.3 : high;
+    high = fmax(high, 1.25 * total);
     high = high < 2 * low ? 2 * low : high;
     begin(t, width, height);
     put_curve(t, r);
@@ -232,15 +232,24 @@ static bool plot_capacity(struct kvc_text *t, int width, int height, const struc
 
 /* ---- TTFT ---- */
 
-static void put_percentile(struct kvc_text *t, const char *name, double ms, double y,
-                           const char *align)
+/* The row of a name grows with its percentile, so that no line crosses another's name. */
+static void put_percentiles(struct kvc_text *t, const struct kvc_dist *d, double low, double high,
+                            double line)
 {
-    char text[128], where[128];
-    snprintf(where, sizeof(where), "%s,graph %s", num(ms).s, num(y).s);
-    snprintf(text, sizeof(text), "%s %s", name, kvc_fmt_ms(ms).s);
-    kvc_text_addf(t, "set arrow from %s,graph 0 to %s nohead dt 3 lw 1.5 lc rgb '%s'\n", num(ms).s,
-                  where, kvc_colour_light("muted"));
-    put_label(t, text, where, align, "muted");
+    const double ms[] = {d->p50, d->p90, d->p99};
+    static const char *const names[] = {"p50", "p90", "p99"};
+    for (int i = 0; i < 3; i++) {
+        char text[128], where[128];
+        if (!(ms[i] >= low && ms[i] <= high))
+            continue;
+        bool left = log(ms[i] / low) / log(high / low) < 0.2;
+        snprintf(where, sizeof(where), "%s,graph %s", num(ms[i]).s, num(1 + line * (0.7 + i)).s);
+        snprintf(text, sizeof(text), "%s %s", names[i], kvc_fmt_ms(ms[i]).s);
+        kvc_text_addf(t, "set arrow from %s,graph 0 to %s,graph %s nohead dt 3 lw 1.5 lc rgb '%s'\n",
+                      num(ms[i]).s, num(ms[i]).s, num(1 + line * (1 + i)).s,
+                      kvc_colour_light("muted"));
+        put_label(t, text, where, left ? "left offset 0.7,0" : "right offset -0.7,0", "muted");
+    }
 }
 
 static void put_ms_tics(struct kvc_text *t, double low, double high)
@@ -286,12 +295,10 @@ static bool plot_ttft(struct kvc_text *t, int width, int height, const struct kv
     put_ms_tics(t, low, high);
     put_percent_axis(t);
     put_axis(t, "x", "TTFT, ms, log scale");
-    const int top = 2 * LINE + 14, bottom = BELOW + (width < 500 ? 4 : 2) * LINE + 10;
+    const int top = 3 * LINE + 10, bottom = BELOW + (width < 500 ? 4 : 2) * LINE + 10;
     put_margins(t, width, height, top, bottom);
     double line = (double)LINE / (height - top - bottom);
-    put_percentile(t, "p50", r->ttft_ms.p50, 1 + 0.7 * line, "right offset -0.5,0");
-    put_percentile(t, "p90", r->ttft_ms.p90, 1 + 1.7 * line, "center offset 0,0.5");
-    put_percentile(t, "p99", r->ttft_ms.p99, 1 + 0.7 * line, "left offset 0.5,0");
+    put_percentiles(t, &r->ttft_ms, low, high, line);
     kvc_text_addf(t, "set key at screen 0.5,screen %s bottom center horizontal Left reverse "
                      "samplen 1.5 %s tc variable\nplot ",
                   num(6.0 / height).s, width < 500 ? "maxcols 1" : "maxcols 2");

@@ -237,7 +237,7 @@ void kvc_svg_clean(struct kvc_text *out, const char *svg)
 enum kvc_status kvc_plots_draw(struct kvc_plots *plots, const struct kvc_result *result,
                                const struct kvc_findings *findings, struct kvc_error *err)
 {
-    int heights[KVC_PLOTS] = {400, 380, 450, 62};
+    int heights[KVC_PLOTS] = {400, 400, 450, 62};
     struct kvc_text script = {0}, outputs[2 * KVC_PLOTS];
     unsigned which[2 * KVC_PLOTS];
     size_t n = 0;

@@ -175,6 +175,28 @@ static void put_curve_table(const struct kvc_page *p)
     kvc_html_end_table(t);
 }
 
+/* How much is enough: the sizes that matter on a curve that flattens. */
+static void put_enough(const struct kvc_page *p)
+{
+    static const double parts[] = {0.5, 0.9, 0.95, 0.99};
+    const struct kvc_result *r = p->r;
+    double best = r->curve[r->n_curve - 1].lru_token_hit_rate;
+    if (!(best > 0))
+        return;
+    kvc_text_add(p->t, "<p>LRU gets ");
+    for (size_t i = 0, k = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        while (k + 1 < r->n_curve && !(r->curve[k].lru_token_hit_rate >= parts[i] * best))
+            k++;
+        char text[160];
+        snprintf(text, sizeof(text), "%s%.40s %% %s%.40s", i ? ", " : "",
+                 kvc_fmt_fixed(100 * parts[i], 0, false).s,
+                 i ? "with " : "of what it can reach at any size with ",
+                 kvc_fmt_bytes((double)r->curve[k].capacity_bytes).s);
+        kvc_html_prose(p->t, text);
+    }
+    kvc_text_add(p->t, " (one shared pool, to the next size computed).</p>\n");
+}
+
 void kvc_html_capacity(const struct kvc_page *p)
 {
     struct kvc_text *t = p->t;
@@ -188,6 +210,7 @@ void kvc_html_capacity(const struct kvc_page *p)
                          "(all instances together; copies held twice count twice). Replicas that "
                          "do not share a pool stay below the curve."))
         put_curve_table(p);
+    put_enough(p);
     kvc_html_end_section(t);
 }
 

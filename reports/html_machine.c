@@ -93,7 +93,7 @@ void kvc_html_latency(const struct kvc_page *p)
     if (r->n_bands) {
         kvc_text_add(t, "<p class=\"note\">Small figures: the band in which the true value lies "
                         "four times in five, resting on ");
-        kvc_text_html(t, r->band_source);
+        kvc_html_prose(t, r->band_source);
         kvc_text_add(t, ".</p>\n");
     }
     put_parts(t, r);

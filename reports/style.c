@@ -52,7 +52,7 @@ static const char css[] =
     ".wide{display:none}.narrow{display:block}.tiles{grid-template-columns:1fr 1fr;gap:8px}"
     ".tiles li{padding:8px 10px}.tiles b{font-size:1.2rem}.bar{min-width:70px}"
     "th,td{padding-right:10px}}"
-    "@media print{:root{color-scheme:light}body{font-size:11px}main{max-width:none;padding:0}"
+    "@media print{html{font-size:11.5px}:root{color-scheme:light}body{font-size:1rem}main{max-width:none;padding:0}"
     "section{break-inside:avoid;margin-top:18px}.scroll{overflow:visible}"
     ".wide{display:block}.narrow{display:none}"
     "*{-webkit-print-color-adjust:exact;print-color-adjust:exact}}";

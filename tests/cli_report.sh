@@ -1,0 +1,62 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# From a log to reports and back: replay writes them, report rebuilds them from what was stored.
+kvcast=${KVCAST:-build/kvcast}
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+n=0 failed=0
+
+report() { # status, name
+    n=$((n + 1))
+    if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; failed=1; fi
+}
+
+refused() { # name, code, pattern, arguments..
+    name=$1 code=$2 pattern=$3
+    shift 3
+    "$kvcast" "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    rc=$?
+    [ $rc = "$code" ] && grep -q -e "$pattern" "$dir/err" && [ ! -s "$dir/out" ]
+    rc2=$?
+    [ $rc2 = 0 ] || { echo "# exit $rc; stderr:" && sed 's/^/# /' "$dir/err"; }
+    report $rc2 "$name"
+}
+
+cd "$(dirname "$0")/.." || exit 1
+"$kvcast" gen rag-chat --duration 2m --seed 3 --quiet -o "$dir/log.jsonl"
+report $? "traffic is generated"
+"$kvcast" replay "$dir/log.jsonl" --preset kga-rag --quiet --json --db "$dir/runs.db" \
+    --report "$dir/a.html" --requests "$dir/a.csv" >"$dir/a.json"
+report $? "replay writes JSON, database, page and rows"
+grep -q '"schema": "kvcast.replay.v1"' "$dir/a.json"; report $? "JSON names its schema"
+[ "$(grep -c '' "$dir/a.csv")" = $(($(grep -c '' "$dir/log.jsonl") + 1)) ]
+report $? "one row a request, and a header"
+! grep -Eq '<script|https?:| src=' "$dir/a.html"; report $? "the page fetches nothing and runs nothing"
+
+"$kvcast" report "$dir/runs.db" -o "$dir/b.html" && cmp -s "$dir/a.html" "$dir/b.html"
+report $? "a database row gives the same page"
+"$kvcast" report "$dir/runs.db" --json >"$dir/b.json" && "$kvcast" report "$dir/a.json" \
+    --format csv >"$dir/c1.csv" && "$kvcast" report "$dir/b.json" --format csv >"$dir/c2.csv"
+grep -v '^runtime' "$dir/c1.csv" >"$dir/d1" && grep -v '^runtime' "$dir/c2.csv" >"$dir/d2"
+[ -s "$dir/d1" ] && cmp -s "$dir/d1" "$dir/d2"
+report $? "and the same figures"
+"$kvcast" report "$dir/runs.db" >"$dir/text" && grep -q 'nearest rank' "$dir/text"
+report $? "text without -o"
+"$kvcast" report "$dir/runs.db" -o "$dir/r.md" && grep -q '^# KV-cache capacity report' "$dir/r.md"
+report $? "the file's ending chooses the format"
+"$kvcast" replay "$dir/log.jsonl" --preset kga-rag --quiet --db "$dir/runs.db" >/dev/null &&
+    "$kvcast" report "$dir/runs.db" --run 2 --format md >/dev/null
+report $? "a second run is added"
+
+refused "a run that is not there" 3 "holds no run 9" report "$dir/runs.db" --run 9
+refused "a format that is not there" 2 "html, md, json, csv or text" report "$dir/a.json" --format pdf
+refused "a log is not a run" 3 "" report "$dir/log.jsonl"
+refused "nothing at all" 2 "give one file" report
+refused "a file that is not there" 1 "cannot open" report "$dir/none.db"
+refused "a full disk" 1 "disk is full" report "$dir/a.json" -o /dev/full
+printf 'no database, but long enough to be looked at\n' >"$dir/notes"
+"$kvcast" replay "$dir/log.jsonl" --preset kga-rag --quiet --db "$dir/notes" >/dev/null 2>"$dir/err"
+[ $? = 3 ] && grep -q 'not an SQLite database' "$dir/err"; report $? "a database that is none"
+grep -q '^no database' "$dir/notes"; report $? "which stays as it was"
+echo "1..$n"
+exit $failed
