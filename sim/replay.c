@@ -209,20 +209,15 @@ static void fill_job(struct kvc_engine *e, struct kvc_job *j, uint32_t request)
     j->output = t->output_tokens[request] ? t->output_tokens[request] : 1;
     j->first_scheduled_ns = j->first_token_ns = KVC_TIME_NONE;
     j->leaf = KVC_SEG_NONE;
-    uint32_t leaf = t->prompt_seg[request];
-    if (!e->sc->engine.prefix_caching || leaf == KVC_SEG_NONE)
+    if (!e->sc->engine.prefix_caching)
         return;
-    uint32_t full = kvc_trace_full_blocks(t, request);
-    j->path_blocks = full;
-    if (t->output_seg && t->output_seg[request] != KVC_SEG_NONE) {
-        uint32_t out = t->output_seg[request];
-        uint32_t blocks = t->seg_depth[out] + t->seg_len[out];
-        if (blocks >= full) {
-            leaf = out;
-            j->path_blocks = blocks;
-        }
+    j->leaf = t->prompt_seg[request];
+    j->path_blocks = kvc_trace_full_blocks(t, request);
+    uint32_t out = t->output_seg ? t->output_seg[request] : KVC_SEG_NONE;
+    if (out != KVC_SEG_NONE && t->seg_depth[out] + t->seg_len[out] >= j->path_blocks) {
+        j->leaf = out;
+        j->path_blocks = t->seg_depth[out] + t->seg_len[out];
     }
-    j->leaf = leaf;
 }
 
 static void arrive(struct kvc_engine *e, uint32_t request)

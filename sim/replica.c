@@ -111,6 +111,8 @@ void kvc_replica_leave_decode(struct kvc_engine *e, struct kvc_replica *r, uint3
     struct kvc_job *j = &e->jobs[job];
     j->decoding = false;
     j->computed = (uint32_t)(j->base + (int64_t)r->steps);
+    j->known = j->computed + 1; /* the last sampled token is not computed yet */
+    j->generated = j->known - j->input;
     j->alloc_pages = kvc_div_up(j->computed, e->page_tokens);
     r->base_sum -= j->base;
     r->n_decode--;
@@ -273,10 +275,7 @@ static void end_step(struct kvc_engine *e, struct kvc_replica *r)
     const struct kvc_step_entry *top;
     while ((top = heap_top(e, &r->finishes)) && top->step <= r->steps) {
         uint32_t job = top->job;
-        struct kvc_job *j = &e->jobs[job];
         heap_pop(&r->finishes);
-        j->known += j->output - j->generated;
-        j->generated = j->output;
         finish_job(e, r, job);
     }
     size_t n = r->n_chunks;

@@ -109,7 +109,7 @@ static void add_chunk(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
     }
     r->chunk_jobs[r->n_chunks++] = job;
     j->chunk = tokens;
-    plan->budget -= tokens;
+    plan->budget -= tokens < plan->budget ? tokens : plan->budget; /* a whole prompt may exceed it */
     kvc_job_publish(e, r, job, (uint64_t)j->computed + tokens);
 }
 
