@@ -424,3 +424,27 @@ void kvc_kernels_source(const struct kvc_kernels *kernels, const char *part, con
     if (!*source)
         *source = "not measured";
 }
+
+/* Entries are objects with a source, at depth two or three. */
+static void tell_parts(const struct kvc_jval *object, const char *prefix, int depth,
+                       kvc_kernel_part_fn fn, void *user)
+{
+    for (const struct kvc_jval *v = kvc_jval_first(object); v; v = kvc_jval_next(v)) {
+        char part[96];
+        if (kvc_jval_kind(v) != KVC_JOBJECT)
+            continue;
+        snprintf(part, sizeof part, "%s%s%s", prefix, *prefix ? "." : "", kvc_jval_key(v));
+        const char *kind = kvc_profile_string(v, "kind"), *source = kvc_profile_string(v, "source");
+        const struct kvc_jval *residual = kvc_jval_member(v, "residual");
+        if (kind && source)
+            fn(user, part, kind, source,
+               residual ? kvc_profile_number(residual, "mape_percent", NAN) : NAN);
+        else if (depth < 3)
+            tell_parts(v, part, depth + 1, fn, user);
+    }
+}
+
+void kvc_kernels_parts(const struct kvc_kernels *kernels, kvc_kernel_part_fn fn, void *user)
+{
+    tell_parts(kernels->doc, "", 1, fn, user);
+}

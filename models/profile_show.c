@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "models/profile_show.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,11 +9,12 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "models/profiles.h"
+#include "models/kernels.h"
 
 /* One profile after the other, as text or JSON. */
 struct show {
     bool json, brief; /* brief: one line a profile, text only */
+    bool kernels;     /* a GPU asked for by name */
     struct kvc_json j;
     char *text;
     size_t len, cap;
@@ -52,7 +54,7 @@ static void figure(struct show *s, const char *key, const char *label, const str
     } else {
         char value[48];
         snprintf(value, sizeof value, "%.6g %s", f->value / divide, unit);
-        say(s, "  %-24s %-16s %-10s %s\n", label, value, f->kind, f->source);
+        say(s, "  %-26s %-16s %-10s %s\n", label, value, f->kind, f->source);
     }
 }
 
@@ -61,7 +63,7 @@ static void count(struct show *s, const char *key, const char *label, uint64_t v
     if (s->json)
         kvc_json_u64(&s->j, key, value);
     else if (value)
-        say(s, "  %-24s %llu\n", label, (unsigned long long)value);
+        say(s, "  %-26s %llu\n", label, (unsigned long long)value);
 }
 
 static void words(struct show *s, const char *key, const char *label, const char *value)
@@ -69,7 +71,7 @@ static void words(struct show *s, const char *key, const char *label, const char
     if (s->json)
         kvc_json_string(&s->j, key, value);
     else if (value)
-        say(s, "  %-24s %s\n", label, value);
+        say(s, "  %-26s %s\n", label, value);
 }
 
 static void open_profile(struct show *s, const char *name, const char *title)
@@ -88,6 +90,43 @@ static void close_profile(struct show *s)
 {
     if (s->json)
         kvc_json_close(&s->j);
+}
+
+static void kernel_part(void *user, const char *part, const char *kind, const char *source,
+                        double mape_percent)
+{
+    struct show *s = user;
+
+    if (s->json) {
+        kvc_json_open_object(&s->j, part);
+        kvc_json_string(&s->j, "kind", kind);
+        kvc_json_string(&s->j, "source", source);
+        kvc_json_double(&s->j, "mape_percent", mape_percent);
+        kvc_json_close(&s->j);
+    } else {
+        char error[32] = "-";
+        if (!isnan(mape_percent))
+            snprintf(error, sizeof error, "%.1f %% off", mape_percent);
+        say(s, "  %-26s %-16s %-10s %s\n", part, error, kind, source);
+    }
+}
+
+/* Kernel times by engine backend, each with its mean error on the rows it was fitted from. */
+static void show_kernels(struct show *s, const struct kvc_gpu *g)
+{
+    for (const char *const *b = kvc_engine_names(); *b; b++) {
+        struct kvc_kernels *k;
+        if (kvc_kernels_load(&k, g, *b, NULL) != KVC_OK)
+            continue;
+        if (s->json)
+            kvc_json_open_object(&s->j, "kernels");
+        else
+            say(s, "  kernel times, %s, mean error on their rows\n", *b);
+        kvc_kernels_parts(k, kernel_part, s);
+        if (s->json)
+            kvc_json_close(&s->j);
+        kvc_kernels_destroy(k);
+    }
 }
 
 static void show_gpu(struct show *s, const struct kvc_gpu *g)
@@ -118,13 +157,15 @@ static void show_gpu(struct show *s, const struct kvc_gpu *g)
     else
         words(s, NULL, "kernel times",
               g->kernels_measured ? "measured with vLLM" : "assumed, wide band");
+    if (s->kernels)
+        show_kernels(s, g);
     close_profile(s);
 }
 
 static void show_llm(struct show *s, const struct kvc_llm *m)
 {
     if (s->brief) {
-        say(s, "%-24s %3u layers %8.1f B parameters %8llu KV bytes/token (bf16)%s\n", m->name,
+        say(s, "%-26s %3u layers %8.1f B parameters %8llu KV bytes/token (bf16)%s\n", m->name,
             m->layers, m->params_total_b,
             (unsigned long long)kvc_llm_kv_bytes_per_token(m, KVC_BF16, 1),
             m->no_step_model ? "  no step times" : "");
@@ -155,7 +196,7 @@ static void show_llm(struct show *s, const struct kvc_llm *m)
     if (s->json)
         kvc_json_double(&s->j, "params_total_b", m->params_total_b);
     else if (m->params_total_b > 0)
-        say(s, "  %-24s %.2f billion\n", "parameters", m->params_total_b);
+        say(s, "  %-26s %.2f billion\n", "parameters", m->params_total_b);
     words(s, "weights_dtype", "published weights", m->weights_dtype);
     words(s, "no_step_model", "no step times", m->no_step_model);
     words(s, "source", "source", m->source);
@@ -243,7 +284,7 @@ static enum kvc_status show_named(struct show *s, const char *kind, const char *
 enum kvc_status kvc_models_show(char **out, const char *kind, const char *name, bool json,
                                 struct kvc_error *err)
 {
-    struct show s = {.json = json, .brief = !json && !name};
+    struct show s = {.json = json, .brief = !json && !name, .kernels = name != NULL};
     enum kvc_status status = kvc_profiles_ready(err);
 
     if (status != KVC_OK)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "models/models.h"
 
 static struct kvc_llm plain(uint32_t layers, uint32_t kv_heads, uint32_t head_dim)
@@ -17,6 +18,28 @@ static struct kvc_llm plain(uint32_t layers, uint32_t kv_heads, uint32_t head_di
                             .heads = kv_heads,
                             .kv_heads = kv_heads,
                             .head_dim = head_dim};
+}
+
+/* Must run first: the store is parsed once. A failed attempt leaves nothing behind and is repeated.
+ */
+static void profiles_survive_a_lack_of_memory(void **state)
+{
+    (void)state;
+    struct kvc_error err = {0};
+    size_t failures = 0;
+    for (uint64_t n = 1;; n += 1 + n / 4, failures++) {
+        kvc_alloc_fail_after(n);
+        enum kvc_status status = kvc_profiles_ready(&err);
+        kvc_alloc_fail_after(0);
+        if (status == KVC_OK)
+            break;
+        assert_int_equal(status, KVC_ERR_NOMEM);
+        kvc_alloc_fail_after(1);
+        assert_null(kvc_gpu_find("h200_sxm"));
+        kvc_alloc_fail_after(0);
+    }
+    assert_true(failures > 3);
+    assert_non_null(kvc_gpu_find("h200_sxm"));
 }
 
 /* Public reports, case log c22: head_dim as given, MLA stored once and without the factor 2. */
@@ -206,6 +229,7 @@ static void shown_profiles_name_their_sources(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(profiles_survive_a_lack_of_memory),
         cmocka_unit_test(bytes_per_token_of_public_reports),
         cmocka_unit_test(windows_hold_no_more_than_their_width),
         cmocka_unit_test(ranks_share_heads_until_there_is_one),

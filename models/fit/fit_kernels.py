@@ -350,7 +350,7 @@ def fit_moe(kernels, gpu):
             lines.append(" ".join(map(str, s)) + ": " +
                          " ".join(f"{t} {interp_log(xs, [pts[x] for x in xs], t):.4g}" for t in ts))
         if lines:
-            out[key] = {"kind": "measured", "source": f"kernels/aic/{name} ({', '.join(names)}), routing "
+            out[key] = {"kind": "measured", "source": f"kernels/aic/{name} ({', '.join(n for n in names if n in data)}), routing "
                         "power_law_1.2", "columns": "hidden inter topk experts tp ep: tokens us ..",
                         "tokens_us": lines}
     return out, name

@@ -53,7 +53,7 @@ def gpu(s):
     r = s["rental"]
     if r["typical"] is not None:
         q = "; ".join(str(x["source"]) for x in r["quotes"][:2])
-        usd = fig(r["typical"], "published", f"typical of posted prices {r['low']}..{r['high']}: {q}")
+        usd = fig(r["typical"], "published", f"typical of posted prices {r['low']}..{r['high'] or r['low']}: {q}")
     elif r["low"] and r["high"]:
         usd = fig(round((r["low"] + r["high"]) / 2, 2), "assumed",
                   f"middle of posted prices {r['low']}..{r['high']}: {r['quotes'][0]['source']}")
