@@ -65,6 +65,7 @@ static void attach(struct kvc_links *l, uint32_t id)
     struct flow *f = &l->flows[id];
     f->state = MOVING;
     f->rate = 0;
+    f->fair = RATE_OPEN;
     f->settled_ns = l->now_ns;
     f->event_ns = KVC_TIME_NONE;
     for (uint32_t i = 0; i < f->n_path; i++) {
@@ -73,6 +74,7 @@ static void attach(struct kvc_links *l, uint32_t id)
             k->busy_since_ns = l->now_ns;
         f->pos[i] = (uint32_t)k->n_flows;
         k->flows[k->n_flows++] = id;
+        k->n_wide += f->n_path > 1;
         if (k->n_flows > k->peak_flows)
             k->peak_flows = (uint32_t)k->n_flows;
         mark_dirty(l, f->path[i]);
@@ -91,6 +93,7 @@ static void detach(struct kvc_links *l, uint32_t id, uint64_t moved)
         for (uint32_t j = 0; j < g->n_path; j++)
             if (g->path[j] == f->path[i])
                 g->pos[j] = f->pos[i];
+        k->n_wide -= f->n_path > 1;
         k->ended_bytes += moved;
         if (k->n_flows == 0)
             k->busy_ns += l->now_ns - k->busy_since_ns;
@@ -251,7 +254,7 @@ enum kvc_status kvc_links_add(struct kvc_links *l, const char *name, double capa
     k->name = kvc_strdup(name);
     if (!k->name)
         return kvc_fail_nomem(err);
-    k->capacity = capacity_bytes_per_s;
+    k->capacity = capacity_bytes_per_s / NS_PER_S;
     k->next_ns = KVC_TIME_NONE;
     uint32_t id = (uint32_t)l->n_links++;
     k->heap_pos = id;
@@ -326,7 +329,7 @@ enum kvc_status kvc_links_start(struct kvc_links *l, uint64_t now_ns,
     f->bytes = spec->bytes;
     f->remaining = (double)spec->bytes;
     f->rate = 0;
-    f->cap = spec->max_bytes_per_s > 0 ? spec->max_bytes_per_s : 1e18;
+    f->cap = spec->max_bytes_per_s > 0 ? spec->max_bytes_per_s / NS_PER_S : 1e9;
     f->tag = spec->tag;
     f->n_path = spec->n_path;
     memcpy(f->path, spec->path, sizeof(f->path));
@@ -374,7 +377,7 @@ void kvc_links_usage(struct kvc_links *l, uint64_t now_ns, uint32_t link,
     kvc_links_refresh(l);
     const struct link *k = &l->links[link];
     out->name = k->name;
-    out->capacity_bytes_per_s = k->capacity;
+    out->capacity_bytes_per_s = k->capacity * NS_PER_S;
     out->bytes = k->ended_bytes;
     for (size_t i = 0; i < k->n_flows; i++)
         out->bytes += moved_at(&l->flows[k->flows[i]], now_ns);
@@ -387,5 +390,5 @@ double kvc_links_rate(struct kvc_links *l, uint64_t flow)
 {
     kvc_links_refresh(l);
     const struct flow *f = find_flow(l, flow);
-    return f && f->state == MOVING ? f->rate : 0;
+    return f && f->state == MOVING ? f->rate * NS_PER_S : 0;
 }

@@ -6,14 +6,15 @@
 #include "sim/links.h"
 
 #define LINK_NONE UINT32_MAX
-#define NS_PER_S 1e9
+#define NS_PER_S 1e9 /* rates inside are bytes per ns */
+#define RATE_OPEN -1.0
 
 enum flow_state { FREE, WAITING, MOVING };
 
 struct flow {
     double remaining; /* bytes, as of settled_ns */
-    double rate;      /* bytes per second since then */
-    double fair;      /* the rate being worked out */
+    double rate;      /* since then */
+    double fair;      /* the rate being worked out; RATE_OPEN otherwise */
     double cap;
     uint64_t bytes, tag, seq;
     uint64_t settled_ns;
@@ -29,7 +30,7 @@ struct flow {
 
 struct link {
     char *name;
-    double capacity;
+    double capacity; /* bytes per ns */
     double left;       /* capacity not given out yet, while filling */
     uint32_t open;     /* flows without a rate yet, while filling */
     uint32_t mark;
@@ -38,6 +39,7 @@ struct link {
     uint64_t new_next_ns;
     uint32_t *flows;   /* moving ones that cross it */
     size_t n_flows, cap_flows;
+    size_t n_wide; /* of them, those that cross other links too */
     uint64_t ended_bytes, busy_ns, busy_since_ns;
     uint32_t peak_flows;
     bool dirty;
@@ -75,7 +77,7 @@ struct kvc_links {
 
 static inline double remaining_at(const struct flow *f, uint64_t now_ns)
 {
-    double left = f->remaining - f->rate * (double)(now_ns - f->settled_ns) / NS_PER_S;
+    double left = f->remaining - f->rate * (double)(now_ns - f->settled_ns);
     return left > 0 ? left : 0;
 }
 

@@ -6,6 +6,8 @@
 
 /* A quotient may come out a rounding error above the whole number it stands for. */
 #define CEIL_SLACK 0x1p-44
+/* Rounding may leave a share of nothing where theory leaves a positive one. */
+#define LEAST_SHARE 0x1p-50
 
 static bool link_earlier(const struct kvc_links *l, uint32_t a, uint32_t b)
 {
@@ -96,8 +98,7 @@ static double bottleneck(const struct kvc_links *l, uint32_t *link)
             *link = l->part_links[i];
         }
     }
-    /* Rounding may leave a share of nothing where theory leaves a positive one. */
-    double least = l->links[*link].capacity * 0x1p-50;
+    double least = l->links[*link].capacity * LEAST_SHARE;
     return level > least ? level : least;
 }
 
@@ -139,7 +140,7 @@ static void fill(struct kvc_links *l)
 
 static uint64_t end_ns(const struct flow *f, uint64_t now_ns)
 {
-    double need = f->remaining * NS_PER_S / f->rate;
+    double need = f->remaining / f->rate;
     need -= need * CEIL_SLACK;
     if (!(need < 9e18) || now_ns > UINT64_MAX / 4)
         return KVC_TIME_NONE - 1;
@@ -147,31 +148,72 @@ static uint64_t end_ns(const struct flow *f, uint64_t now_ns)
     return now_ns + whole + ((double)whole < need);
 }
 
-/* A flow whose rate stays keeps its completion as it was first rounded. The heap is put right one
- * link at a time, so each link's new time waits in a field of its own until its turn. */
+/* A flow whose rate stays keeps its completion as it was first rounded. */
+static void settle(struct flow *f, double rate, uint64_t now_ns)
+{
+    f->fair = RATE_OPEN;
+    if (rate == f->rate)
+        return;
+    f->remaining = remaining_at(f, now_ns);
+    f->settled_ns = now_ns;
+    f->rate = rate;
+    f->event_ns = end_ns(f, now_ns);
+}
+
+static void set_next(struct kvc_links *l, uint32_t link, uint64_t next_ns)
+{
+    if (l->links[link].next_ns == next_ns)
+        return;
+    l->links[link].next_ns = next_ns;
+    kvc_links_reorder(l, link);
+}
+
+/* The heap is put right one link at a time, so each link's new time waits until its turn. */
 static void apply(struct kvc_links *l)
 {
     for (size_t i = 0; i < l->n_part_links; i++)
         l->links[l->part_links[i]].new_next_ns = KVC_TIME_NONE;
     for (size_t i = 0; i < l->n_part_flows; i++) {
         struct flow *f = &l->flows[l->part_flows[i]];
-        if (f->fair != f->rate) {
-            f->remaining = remaining_at(f, l->now_ns);
-            f->settled_ns = l->now_ns;
-            f->rate = f->fair;
-            f->event_ns = end_ns(f, l->now_ns);
-        }
+        settle(f, f->fair, l->now_ns);
         struct link *home = &l->links[f->path[0]];
         if (f->event_ns < home->new_next_ns)
             home->new_next_ns = f->event_ns;
     }
-    for (size_t i = 0; i < l->n_part_links; i++) {
-        struct link *k = &l->links[l->part_links[i]];
-        if (k->next_ns != k->new_next_ns) {
-            k->next_ns = k->new_next_ns;
-            kvc_links_reorder(l, l->part_links[i]);
+    for (size_t i = 0; i < l->n_part_links; i++)
+        set_next(l, l->part_links[i], l->links[l->part_links[i]].new_next_ns);
+}
+
+/* The same for a link whose flows cross no other: the common case. */
+static void refresh_private(struct kvc_links *l, uint32_t link)
+{
+    struct link *k = &l->links[link];
+    double left = k->capacity, level = left / (double)k->n_flows;
+    size_t open = k->n_flows;
+    for (bool again = true; again && open > 0;) {
+        again = false;
+        for (size_t i = 0; i < k->n_flows; i++) {
+            struct flow *f = &l->flows[k->flows[i]];
+            if (f->cap > level || f->fair != RATE_OPEN)
+                continue;
+            f->fair = f->cap;
+            left -= f->cap;
+            open--;
+            again = true;
         }
+        if (again && open > 0)
+            level = left / (double)open;
+        if (level < k->capacity * LEAST_SHARE)
+            level = k->capacity * LEAST_SHARE;
     }
+    uint64_t next_ns = KVC_TIME_NONE;
+    for (size_t i = 0; i < k->n_flows; i++) {
+        struct flow *f = &l->flows[k->flows[i]];
+        settle(f, f->fair != RATE_OPEN ? f->fair : level, l->now_ns);
+        if (f->event_ns < next_ns)
+            next_ns = f->event_ns;
+    }
+    set_next(l, link, next_ns);
 }
 
 void kvc_links_refresh(struct kvc_links *l)
@@ -183,6 +225,10 @@ void kvc_links_refresh(struct kvc_links *l)
         l->links[l->dirty[i]].dirty = false;
         if (l->links[l->dirty[i]].mark == l->mark)
             continue; /* part of a component already done */
+        if (l->links[l->dirty[i]].n_wide == 0) {
+            refresh_private(l, l->dirty[i]);
+            continue;
+        }
         collect_part(l, l->dirty[i]);
         fill(l);
         apply(l);

@@ -161,7 +161,7 @@ static void caps_bind_and_what_they_leave_goes_to_the_others(void **state)
     assert_true(kvc_links_rate(l, c) == 6 * GB);
     uint64_t d = on0(l, 0, 1000000, 0, 0, 4);
     assert_true(kvc_links_rate(l, a) == 1 * GB);
-    assert_true(kvc_links_rate(l, b) * 3 == 11 * GB);
+    assert_true(kvc_links_rate(l, b) * 3 > 11 * GB - 1 && kvc_links_rate(l, b) * 3 < 11 * GB + 1);
     assert_true(kvc_links_rate(l, d) == kvc_links_rate(l, b));
     kvc_links_destroy(l);
 }
@@ -285,7 +285,8 @@ static void check_fairness(struct kvc_links *l, const struct scene *s, uint32_t 
         double r = kvc_links_rate(l, s->flow[i].id);
         if (r == 0)
             continue;
-        bool held = f->max_bytes_per_s > 0 && r == f->max_bytes_per_s;
+        assert_true(f->max_bytes_per_s <= 0 || r <= f->max_bytes_per_s * (1 + 1e-12));
+        bool held = f->max_bytes_per_s > 0 && r >= f->max_bytes_per_s * (1 - 1e-12);
         for (uint32_t p = 0; p < f->n_path; p++) {
             uint32_t k = f->path[p];
             held |= sum[k] >= s->capacity[k] * (1 - 1e-12) && r >= top[k] * (1 - 1e-12);
