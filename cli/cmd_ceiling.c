@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "base/units.h"
+#include "cli/trace_args.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -39,6 +39,7 @@ struct point {
 struct ceiling {
     struct kvc_cli *cli;
     const char *path;
+    struct kvc_import_options import;
     struct kvc_trace *trace;
     struct kvc_trace_stats stats;
     struct kvc_hits content;
@@ -159,19 +160,8 @@ static enum kvc_status default_points(struct ceiling *c, struct kvc_error *err)
 
 static enum kvc_status open_trace(struct ceiling *c, struct kvc_error *err)
 {
-    struct kvc_import_options io = {.struct_size = sizeof(io)};
     struct kvc_import_report report = {0};
-    uint64_t block_tokens = 0;
-    const char *text = kvc_cli_value(c->cli, "block-tokens");
-    if (text && (kvc_parse_u64(text, "--block-tokens", &block_tokens, NULL) != KVC_OK ||
-                 block_tokens == 0 || block_tokens > UINT32_MAX))
-        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--block-tokens",
-                           "%s: a whole number from 1 is expected", text);
-    io.format = kvc_cli_value(c->cli, "format");
-    io.block_tokens = (uint32_t)block_tokens;
-    io.strict = kvc_cli_flag(c->cli, "strict");
-    io.progress = kvc_cli_progress(c->cli, &io.progress_user);
-    enum kvc_status st = kvc_trace_open(&c->trace, c->path, &io, &report, err);
+    enum kvc_status st = kvc_trace_open(&c->trace, c->path, &c->import, &report, err);
     kvc_cli_import_report(c->cli, &report);
     if (st == KVC_OK)
         kvc_trace_stats(c->trace, &c->stats);
@@ -244,25 +234,6 @@ static void json_hits(struct kvc_json *j, const struct kvc_hits *h, bool known)
     kvc_json_double(j, "request_hit_rate", known ? ratio(h->hit_requests, h->requests) : (double)NAN);
 }
 
-static void json_trace(struct kvc_json *j, const struct kvc_trace_stats *s)
-{
-    kvc_json_open_object(j, "trace");
-    kvc_json_u64(j, "requests", s->requests);
-    kvc_json_double(j, "span_s", (double)s->span_ns / 1e9);
-    kvc_json_u64(j, "input_tokens", s->input_tokens);
-    kvc_json_u64(j, "output_tokens", s->output_tokens);
-    json_count(j, "block_tokens", s->block_tokens, s->block_tokens > 0);
-    kvc_json_u64(j, "block_touches", s->block_touches);
-    kvc_json_u64(j, "blocks", s->blocks);
-    kvc_json_u64(j, "segment_touches", s->segment_touches);
-    kvc_json_u64(j, "segments", s->segments);
-    kvc_json_u64(j, "sessions", s->sessions);
-    kvc_json_u64(j, "tenants", s->tenants);
-    kvc_json_u64(j, "without_ids", s->without_ids);
-    kvc_json_string(j, "digest", s->digest);
-    kvc_json_close(j);
-}
-
 static void json_point(struct kvc_json *j, const struct ceiling *c, size_t policy, size_t point)
 {
     const struct point *p = &c->point[point];
@@ -291,7 +262,7 @@ static enum kvc_status print_json(const struct ceiling *c, struct kvc_error *err
     kvc_json_open_object(&j, NULL);
     kvc_json_string(&j, "schema", "kvcast.ceiling.v1");
     kvc_json_string(&j, "version", kvc_version());
-    json_trace(&j, &c->stats);
+    kvc_cli_json_trace(&j, &c->stats);
     kvc_json_open_object(&j, "content");
     json_hits(&j, &c->content, c->stats.has_prefix);
     kvc_json_close(&j);
@@ -475,6 +446,8 @@ static int ceiling_main(struct kvc_cli *cli)
     struct ceiling c = {.cli = cli, .path = kvc_cli_argument(cli, 0)};
     struct kvc_error err = {0};
     int rc = refuse(cli);
+    if (rc == KVC_EXIT_OK)
+        rc = kvc_cli_import_options(cli, &c.import);
     if (rc != KVC_EXIT_OK)
         return rc;
     enum kvc_status st = check_words(&c, &err);
