@@ -28,27 +28,12 @@ static void put_rate(struct kvc_json *j, const char *key, const struct kvc_resul
     kvc_json_double(j, key, r->has_prefix ? kvc_ratio(part, whole) : NAN);
 }
 
-/* The scenario comes with lines and indents of its own; it moves to where it stands. A line feed
- * is never part of a JSON string, so all of them are layout. */
-static void put_scenario(struct kvc_json *j, const char *json)
-{
-    struct kvc_text t = {0};
-    size_t n = json ? strlen(json) : 0;
-    while (n && strchr(" \t\r\n", json[n - 1]))
-        n--;
-    for (size_t i = 0; i < n; i++)
-        kvc_text_addn(&t, json[i] == '\n' && j->pretty ? "\n  " : json + i,
-                      json[i] == '\n' && j->pretty ? 3 : 1);
-    kvc_json_raw(j, "scenario", n && t.buf ? t.buf : "null");
-    j->failed |= t.failed;
-    kvc_text_clear(&t);
-}
-
 static void put_head(struct kvc_json *j, const struct kvc_result *r)
 {
     kvc_json_string(j, "schema", "kvcast.replay.v1");
     kvc_json_string(j, "version", kvc_version());
-    put_scenario(j, r->scenario_json);
+    kvc_json_raw(j, "scenario",
+                 r->scenario_json && r->scenario_json[0] ? r->scenario_json : "null");
     kvc_json_open_object(j, "digests");
     kvc_json_string(j, "trace", r->trace_digest);
     kvc_json_string(j, "profiles", r->profiles_digest);
