@@ -261,3 +261,11 @@ void twin_trace_free(struct kvc_trace *t)
     free(t->seg_depth);
     free(t);
 }
+
+uint64_t twin_blocks(const struct kvc_trace *t)
+{
+    uint64_t n = 0;
+    for (uint32_t s = 0; s < t->n_segments; s++)
+        n += t->seg_len[s];
+    return n;
+}

@@ -31,5 +31,6 @@ void twin_run(const struct twin_rows *rows, enum twin_policy policy, uint64_t ca
  * requests passing through changes. Freed with twin_trace_free. */
 struct kvc_trace *twin_trace(const struct twin_rows *rows);
 void twin_trace_free(struct kvc_trace *trace);
+uint64_t twin_blocks(const struct kvc_trace *trace); /* distinct ones */
 
 #endif
