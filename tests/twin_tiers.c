@@ -344,6 +344,13 @@ static void store(struct twin *tw, int k, uint32_t instance, struct batch *batch
     if (n == 0)
         return;
     stamp = ++ts->stamp;
+    for (uint32_t b = 0; r && !tw->setup->store_leaves_order && b < r->pub; b++) {
+        struct stored *s = find(inst, r->path[b]);
+
+        if (!s)
+            break;
+        s->touched = stamp;
+    }
     for (uint32_t i = 0; i < n; i++)
         insert(tw, inst, batch->nodes[i], batch->depths[i], stamp, at_once);
     if (at_once)
