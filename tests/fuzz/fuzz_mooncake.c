@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Fuzz target: one Mooncake row. Both readers see it; what the fast one takes, the careful one
+ * must read the same.
+ *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I. -Iinclude \
+ *       tests/fuzz/fuzz_mooncake.c traces/?*.c base/?*.c -lzstd -lz -lcjson -lm */
+#include "base/alloc.h"
+#include "traces/mooncake.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct kvc_log_row fast, careful;
+    struct kvc_mooncake_doc doc;
+    struct kvc_id_buffer ids = { 0 };
+    const char *field;
+    if (memchr(data, '\n', size))
+        return 0;
+    char *text = kvc_calloc(size + KVC_LINE_PAD, 1);
+    uint64_t *fast_ids = kvc_malloc(size / 2 + 1, sizeof(*fast_ids));
+    if (text && fast_ids) {
+        if (size)
+            memcpy(text, data, size);
+        text[size] = '\n';
+        bool taken = kvc_mooncake_scan(text, size, fast_ids, &fast);
+        enum kvc_status status = kvc_mooncake_read(text, size, "fuzz", 1, NULL, &ids, &careful,
+                                                   &doc, NULL);
+        if (taken && (status != KVC_OK || !kvc_mooncake_same(&fast, &careful, &field)))
+            abort();
+        kvc_json_free(doc.root);
+    }
+    kvc_free(ids.v);
+    kvc_free(fast_ids);
+    kvc_free(text);
+    return 0;
+}
