@@ -121,6 +121,27 @@ static bool branch_child(struct kvc_forest *f, uint32_t parent, uint32_t depth, 
     return true;
 }
 
+/* How many of the n ids the chain below node goes through. */
+static size_t follow(const struct kvc_forest *f, uint32_t node, const uint64_t *ids, size_t n)
+{
+    const uint64_t *chain = f->id + node + 1;
+    size_t most = f->n_nodes - node - 1, k = 0;
+    if (most > n)
+        most = n;
+    while (k < most && chain[k] == ids[k])
+        k++;
+    /* The chain ends where another node starts, whatever its id. */
+    for (size_t i = (size_t)node + 1; i <= (size_t)node + k;) {
+        uint64_t bits = f->is_start[i >> 6] >> (i & 63);
+        if (bits) {
+            size_t at = i + (size_t)__builtin_ctzll(bits) - node - 1;
+            return at < k ? at : k;
+        }
+        i = (i | 63) + 1;
+    }
+    return k;
+}
+
 /* Walks the ids from the root of a key space, making what is new, and cuts at the end. */
 static bool walk(struct kvc_forest *f, uint32_t root_key, const uint64_t *ids, size_t n,
                  uint32_t *end)
@@ -128,20 +149,21 @@ static bool walk(struct kvc_forest *f, uint32_t root_key, const uint64_t *ids, s
     uint32_t cur;
     if (!branch_child(f, UINT32_MAX - 1 - root_key, 0, ids[0], &cur))
         return false;
-    for (size_t i = 1; i < n; i++) {
-        uint32_t next = cur + 1;
-        if (next == f->n_nodes) { /* the newest node has no child yet: all that follows is new */
-            memcpy(f->id + next, ids + i, (n - i) * sizeof(*ids));
+    for (size_t i = 1;;) {
+        size_t k = follow(f, cur, ids + i, n - i);
+        cur += (uint32_t)k;
+        i += k;
+        if (i == n)
+            break;
+        if (cur + 1 == f->n_nodes) { /* the newest node has no child yet: the rest is new */
+            memcpy(f->id + cur + 1, ids + i, (n - i) * sizeof(*ids));
             f->n_nodes += (uint32_t)(n - i);
             cur = f->n_nodes - 1;
             break;
         }
-        if (f->id[next] == ids[i] && !kvc_bit(f->is_start, next)) {
-            cur = next;
-            continue;
-        }
         if (!branch_child(f, cur, (uint32_t)i, ids[i], &cur))
             return false;
+        i++;
     }
     kvc_bit_set(f->cut_after, cur);
     *end = cur;
