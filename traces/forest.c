@@ -16,6 +16,8 @@ void kvc_forest_destroy(struct kvc_forest *f)
 {
     if (!f)
         return;
+    for (size_t i = 0; i < KVC_PENDING; i++)
+        kvc_free(f->pending[i].ids);
     kvc_free(f->id);
     kvc_free(f->is_start);
     kvc_free(f->cut_after);
@@ -142,14 +144,13 @@ static size_t follow(const struct kvc_forest *f, uint32_t node, const uint64_t *
     return k;
 }
 
-/* Walks the ids from the root of a key space, making what is new, and cuts at the end. */
-static bool walk(struct kvc_forest *f, uint32_t root_key, const uint64_t *ids, size_t n,
+/* Walks on from cur, which the first i ids lead to, making what is new, and cuts at the end. */
+static bool walk(struct kvc_forest *f, uint32_t cur, size_t i, const uint64_t *ids, size_t n,
                  uint32_t *end)
 {
-    uint32_t cur;
-    if (!branch_child(f, UINT32_MAX - 1 - root_key, 0, ids[0], &cur))
+    if (i == 0 && !branch_child(f, cur, 0, ids[i++], &cur))
         return false;
-    for (size_t i = 1;;) {
+    for (;;) {
         size_t k = follow(f, cur, ids + i, n - i);
         cur += (uint32_t)k;
         i += k;
@@ -233,25 +234,48 @@ static bool put_rare(struct kvc_forest *f, const struct kvc_row *row)
     return true;
 }
 
-enum kvc_status kvc_forest_add(struct kvc_forest *f, const struct kvc_row *row,
-                               struct kvc_error *err)
+/* ---- rows on their way in ---- */
+
+static void look_ahead(const struct kvc_forest *f, struct kvc_pending *p)
 {
+    size_t n = p->row.n_ids;
+    if (p->step == KVC_STEP_FIND) {
+        size_t slot = branch_slot(f, p->cur, p->ids[p->i]);
+        const struct kvc_branch *b = &f->branches[slot];
+        while (b->node != KVC_NODE_NONE && (b->id != p->ids[p->i] || b->parent != p->cur))
+            b = &f->branches[slot = (slot + 1) & f->branch_mask];
+        p->step = KVC_STEP_WAIT; /* not there: yet to come, perhaps from a row just ahead */
+        if (b->node != KVC_NODE_NONE) {
+            p->cur = b->node;
+            p->i++;
+            p->step = p->i < n ? KVC_STEP_FOLLOW : KVC_STEP_WAIT;
+            __builtin_prefetch(&f->id[p->cur + 1]);
+            __builtin_prefetch(&f->is_start[(p->cur + 1) >> 6]);
+        }
+    } else if (p->step == KVC_STEP_FOLLOW) {
+        size_t k = follow(f, p->cur, p->ids + p->i, n - p->i);
+        p->cur += (uint32_t)k;
+        p->i += k;
+        p->step = p->i < n ? KVC_STEP_FIND : KVC_STEP_WAIT;
+        if (p->i < n)
+            __builtin_prefetch(&f->branches[branch_slot(f, p->cur, p->ids[p->i])]);
+    }
+}
+
+static enum kvc_status settle(struct kvc_forest *f, struct kvc_error *err)
+{
+    struct kvc_pending *p = &f->pending[f->n_rows % KVC_PENDING];
+    const struct kvc_row *row = &p->row;
     size_t more = row->n_ids + row->n_output_ids;
-    if (row->root_key >= UINT32_MAX - 1 - KVC_ROOT_BASE)
-        return kvc_fail(err, KVC_ERR_LIMIT, "more than 268 million separate id spaces");
+    uint32_t prompt = KVC_NODE_NONE, output = KVC_NODE_NONE, root = UINT32_MAX - 1 - row->root_key;
     if (more > KVC_ROOT_BASE - f->n_nodes)
         return kvc_fail(err, KVC_ERR_LIMIT,
                         "more than 4.0 billion distinct blocks; import a shorter window");
-    if (!reserve_nodes(f, more) || !reserve_row(f))
-        return kvc_fail_nomem(err);
-
-    uint32_t prompt = KVC_NODE_NONE, output = KVC_NODE_NONE;
-    if (row->n_ids && !walk(f, row->root_key, row->ids, row->n_ids, &prompt))
-        return kvc_fail_nomem(err);
-    if (row->n_output_ids &&
-        !walk(f, row->root_key, row->output_ids, row->n_output_ids, &output))
-        return kvc_fail_nomem(err);
-    if (!put_u32(f, &f->output_node, output) || !put_rare(f, row))
+    if (!reserve_nodes(f, more) || !reserve_row(f) ||
+        (row->n_ids && !walk(f, p->cur, p->i, row->ids, row->n_ids, &prompt)) ||
+        (row->n_output_ids &&
+         !walk(f, root, 0, row->output_ids, row->n_output_ids, &output)) ||
+        !put_u32(f, &f->output_node, output) || !put_rare(f, row))
         return kvc_fail_nomem(err);
     f->time_ns[f->n_rows] = row->time_ns;
     f->input[f->n_rows] = row->input_tokens;
@@ -261,14 +285,47 @@ enum kvc_status kvc_forest_add(struct kvc_forest *f, const struct kvc_row *row,
     return KVC_OK;
 }
 
-uint64_t kvc_forest_rows(const struct kvc_forest *f)
+enum kvc_status kvc_forest_settle(struct kvc_forest *f, struct kvc_error *err)
 {
-    return f->n_rows;
+    enum kvc_status status = KVC_OK;
+    while (status == KVC_OK && f->n_rows < f->n_taken)
+        status = settle(f, err);
+    return status;
 }
 
-uint32_t kvc_forest_row_input(const struct kvc_forest *f, uint64_t row)
+enum kvc_status kvc_forest_add(struct kvc_forest *f, const struct kvc_row *row,
+                               struct kvc_error *err)
 {
-    return f->input[row];
+    struct kvc_pending *p = &f->pending[f->n_taken % KVC_PENDING];
+    size_t n = row->n_ids + row->n_output_ids;
+    if (row->root_key >= UINT32_MAX - 1 - KVC_ROOT_BASE)
+        return kvc_fail(err, KVC_ERR_LIMIT, "more than 268 million separate id spaces");
+    if (f->n_taken - f->n_rows == KVC_PENDING) {
+        enum kvc_status status = settle(f, err);
+        if (status != KVC_OK)
+            return status;
+    }
+    if (!grow_branches(f) || !kvc_grow((void **)&p->ids, &p->cap, n, sizeof(*p->ids)))
+        return kvc_fail_nomem(err);
+    p->row = *row;
+    p->row.ids = p->ids;
+    p->row.output_ids = p->ids + row->n_ids;
+    if (row->n_ids)
+        memcpy(p->ids, row->ids, row->n_ids * sizeof(*p->ids));
+    if (row->n_output_ids)
+        memcpy(p->ids + row->n_ids, row->output_ids, row->n_output_ids * sizeof(*p->ids));
+    p->cur = UINT32_MAX - 1 - row->root_key;
+    p->i = 0;
+    p->step = row->n_ids ? KVC_STEP_FIND : KVC_STEP_WAIT;
+    f->n_taken++;
+    for (uint64_t r = f->n_rows; r < f->n_taken; r++)
+        look_ahead(f, &f->pending[r % KVC_PENDING]);
+    return KVC_OK;
+}
+
+uint64_t kvc_forest_rows(const struct kvc_forest *f)
+{
+    return f->n_taken;
 }
 
 const struct kvc_start *kvc_forest_start(const struct kvc_forest *f, uint32_t node)
@@ -299,10 +356,9 @@ uint32_t kvc_forest_root(const struct kvc_forest *f, uint32_t node)
     return node;
 }
 
-uint64_t kvc_forest_row_blocks(const struct kvc_forest *f, uint64_t row)
+static size_t path_blocks(const struct kvc_forest *f, uint32_t node)
 {
-    uint32_t node = f->prompt_node[row];
-    return node == KVC_NODE_NONE ? 0 : (uint64_t)kvc_forest_depth(f, node) + 1;
+    return node == KVC_NODE_NONE ? 0 : (size_t)kvc_forest_depth(f, node) + 1;
 }
 
 /* Ids of the path to node, root first, into *ids; returns the key space of its root. */
@@ -329,8 +385,8 @@ static enum kvc_status copy_row(const struct kvc_forest *from, uint64_t r, struc
                            .status = from->status ? from->status[r] : (uint8_t)KVC_ROW_OK };
     uint32_t prompt = from->prompt_node[r];
     uint32_t output = from->output_node ? from->output_node[r] : KVC_NODE_NONE;
-    row.n_ids = (size_t)kvc_forest_row_blocks(from, r);
-    row.n_output_ids = output == KVC_NODE_NONE ? 0 : (size_t)kvc_forest_depth(from, output) + 1;
+    row.n_ids = path_blocks(from, prompt);
+    row.n_output_ids = path_blocks(from, output);
     if (!kvc_grow((void **)scratch, cap, row.n_ids + row.n_output_ids, sizeof(**scratch)))
         return kvc_fail_nomem(err);
     row.ids = *scratch;
@@ -349,7 +405,7 @@ enum kvc_status kvc_forest_remove(struct kvc_forest **forest, const uint64_t *ro
     struct kvc_forest *from = *forest, *to = kvc_forest_create();
     uint64_t *scratch = NULL;
     size_t cap = 0, k = 0;
-    enum kvc_status status = to ? KVC_OK : kvc_fail_nomem(err);
+    enum kvc_status status = to ? kvc_forest_settle(from, err) : kvc_fail_nomem(err);
     for (uint64_t r = 0; r < from->n_rows && status == KVC_OK; r++) {
         if (k < n && rows[k] == r)
             k++;

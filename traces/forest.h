@@ -28,12 +28,10 @@ struct kvc_row {
 
 struct kvc_forest *kvc_forest_create(void); /* NULL: no memory */
 void kvc_forest_destroy(struct kvc_forest *forest);
+/* The ids are copied. A failure may belong to one of the rows just before; give up then. */
 enum kvc_status kvc_forest_add(struct kvc_forest *forest, const struct kvc_row *row,
                                struct kvc_error *err);
 uint64_t kvc_forest_rows(const struct kvc_forest *forest);
-/* Blocks and input tokens of the row-th row added. */
-uint64_t kvc_forest_row_blocks(const struct kvc_forest *forest, uint64_t row);
-uint32_t kvc_forest_row_input(const struct kvc_forest *forest, uint64_t row);
 /* Takes rows (ascending indexes) out again, with the blocks only they had. Rebuilds the forest:
  * for the rare log whose rows turn out wrong at its end. */
 enum kvc_status kvc_forest_remove(struct kvc_forest **forest, const uint64_t *rows, size_t n,

@@ -308,6 +308,11 @@ enum kvc_status kvc_forest_finish(struct kvc_forest *f, uint32_t block_tokens,
 {
     struct ranks ranks = { 0 };
     uint64_t *order = NULL;
+    enum kvc_status status = kvc_forest_settle(f, err);
+    if (status != KVC_OK) {
+        kvc_forest_destroy(f);
+        return status;
+    }
     struct kvc_trace *t = kvc_calloc(1, sizeof(*t));
     bool ok = t && sort_rows(f, &order) && (!infer || infer_outputs(f, order, block_tokens)) &&
               rank_segments(f, &ranks) && build_segments(f, &ranks, t);

@@ -21,7 +21,21 @@ struct kvc_branch {
     uint32_t parent, node; /* node KVC_NODE_NONE: empty slot */
 };
 
+/* A row on its way in. Its path is looked up some rows ahead, a step at a time, so that the
+ * memory each step needs is on its way while others are worked on. */
+#define KVC_PENDING 8
+struct kvc_pending {
+    struct kvc_row row; /* ids point to the copies below */
+    uint64_t *ids;
+    size_t cap;
+    uint32_t cur; /* node reached by the first i ids, or what stands for the root's parent */
+    size_t i;
+    enum { KVC_STEP_FIND, KVC_STEP_FOLLOW, KVC_STEP_WAIT } step;
+};
+
 struct kvc_forest {
+    struct kvc_pending pending[KVC_PENDING]; /* rows n_rows .. n_taken - 1, by row modulo */
+    uint64_t n_taken;
     uint64_t *id;        /* of each node */
     uint64_t *is_start;  /* bitmap */
     uint64_t *cut_after; /* bitmap: a request ends here or a branch leaves */
@@ -49,6 +63,9 @@ static inline void kvc_bit_set(uint64_t *map, size_t i)
 {
     map[i >> 6] |= (uint64_t)1 << (i & 63);
 }
+
+/* Takes in all rows that are on their way. */
+enum kvc_status kvc_forest_settle(struct kvc_forest *f, struct kvc_error *err);
 
 /* The start at or before node. */
 const struct kvc_start *kvc_forest_start(const struct kvc_forest *f, uint32_t node);
