@@ -71,11 +71,9 @@ static inline size_t branch_slot(const struct kvc_forest *f, uint32_t parent, ui
     return (size_t)kvc_mix64(id ^ ((uint64_t)parent * 0x9e3779b97f4a7c15u)) & f->branch_mask;
 }
 
-static bool grow_branches(struct kvc_forest *f)
+static bool rehash_branches(struct kvc_forest *f)
 {
     size_t old_size = f->branches ? f->branch_mask + 1 : 0;
-    if (old_size && (f->n_starts + 1) * 2 <= old_size)
-        return true;
     size_t size = old_size ? old_size * 2 : 1024;
     struct kvc_branch *old = f->branches;
     struct kvc_branch *fresh = kvc_malloc(size, sizeof(*fresh));
@@ -94,6 +92,11 @@ static bool grow_branches(struct kvc_forest *f)
     }
     kvc_free(old);
     return true;
+}
+
+static inline bool grow_branches(struct kvc_forest *f)
+{
+    return (f->branches && (f->n_starts + 1) * 2 <= f->branch_mask + 1) || rehash_branches(f);
 }
 
 /* Finds the child of parent by id among the starts, or makes it. Room for the node is there. */

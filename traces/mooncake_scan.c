@@ -16,7 +16,7 @@ struct key {
 
 static inline const char *space(const char *p)
 {
-    while (*p == ' ' || *p == '\t' || *p == '\r')
+    while ((unsigned char)*p <= ' ' && (*p == ' ' || *p == '\t' || *p == '\r'))
         p++;
     return p;
 }
@@ -170,6 +170,41 @@ static bool name(const char **pp, struct kvc_span *out)
     return true;
 }
 
+/* Ids numbered at first appearance stand in a row along a chain: the text of the next is that of
+ * this one, plus one in its last digit, as long as that is no 9. first is the text of the id v,
+ * *pp is behind the separator after it, gap bytes long. Takes ids while that holds. */
+static inline size_t counted_ids(const char **pp, const char *first, size_t gap, uint64_t v,
+                                 uint64_t *ids)
+{
+    size_t n = 0;
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    const char *p = *pp;
+    size_t pitch = (size_t)(p - first), len = pitch - gap, low = len < 8 - gap ? len : 8 - gap;
+    size_t high = len - low; /* leading digits, which stay, and those in the window, which count */
+    if (high > 8)
+        return 0;
+    uint64_t window_mask = low + gap == 8 ? UINT64_MAX : ((uint64_t)1 << (8 * (low + gap))) - 1;
+    uint64_t high_mask = high == 8 ? UINT64_MAX : ((uint64_t)1 << (8 * high)) - 1;
+    uint64_t step = (uint64_t)1 << (8 * (low - 1)), lead, window, a, b;
+    memcpy(&lead, first, 8);
+    memcpy(&window, first + high, 8);
+    window &= window_mask;
+    for (int left = '9' - first[len - 1]; left > 0; left--) {
+        memcpy(&a, p, 8);
+        memcpy(&b, p + high, 8);
+        window += step;
+        if (((a ^ lead) & high_mask) | ((b & window_mask) ^ window))
+            break;
+        ids[n++] = ++v;
+        p += pitch;
+    }
+    *pp = p;
+#else
+    (void)pp, (void)first, (void)gap, (void)v, (void)ids;
+#endif
+    return n;
+}
+
 static bool id_list(const char **pp, uint64_t *ids, size_t *n_ids)
 {
     const char *p = *pp;
@@ -184,18 +219,19 @@ static bool id_list(const char **pp, uint64_t *ids, size_t *n_ids)
         return true;
     }
     for (;;) {
+        const char *first = p;
         if (!digits(&p, &ids[n++]))
             return false;
-        if (*p == ',' && p[1] == ' ' && (unsigned char)(p[2] - '0') < 10) {
-            p += 2;
-            continue;
+        if (*p == ',') {
+            size_t gap = p[1] == ' ' ? 2 : 1;
+            p += gap;
+            n += counted_ids(&p, first, gap, ids[n - 1], ids + n);
+        } else if (*(p = space(p)) == ']') {
+            break;
+        } else if (*p++ != ',') {
+            return false;
         }
         p = space(p);
-        if (*p == ']')
-            break;
-        if (*p != ',')
-            return false;
-        p = space(p + 1);
     }
     *n_ids = n;
     *pp = p + 1;

@@ -1,0 +1,143 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# import, inspect and gen from the outside: exit codes, places in messages, no partial files.
+kvcast=${KVCAST:-build/kvcast}
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+n=0 failed=0
+
+report() { # status, name
+    n=$((n + 1))
+    if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; failed=1; fi
+}
+
+# Exit code, and a pattern that stderr must hold ("" = anything).
+expect() { # name, code, pattern, arguments..
+    name=$1 code=$2 pattern=$3
+    shift 3
+    "$kvcast" "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    rc=$?
+    if [ $rc = "$code" ] && { [ -z "$pattern" ] || grep -q -e "$pattern" "$dir/err"; }; then
+        report 0 "$name"
+    else
+        echo "# exit $rc; stderr:" && sed 's/^/# /' "$dir/err"
+        report 1 "$name"
+    fi
+}
+
+row() { # timestamp, tokens, ids
+    printf '{"timestamp": %s, "input_length": %s, "output_length": 9, "hash_ids": [%s]}\n' "$1" "$2" "$3"
+}
+
+# ---- good logs ----
+{ row 0 1100 1,2,3; row 1000 1100 1,2,3; row 2000 1300 1,2,4; } >"$dir/log.jsonl"
+expect "import writes a trace" 0 "3 requests" import "$dir/log.jsonl" -o "$dir/t.kvt"
+[ -s "$dir/t.kvt" ]; report $? "the trace is there"
+expect "quiet says nothing" 0 "" import --quiet "$dir/log.jsonl" -o "$dir/t.kvt"
+[ ! -s "$dir/err" ]; report $? "nothing at all"
+expect "inspect reads the trace" 0 "" inspect "$dir/t.kvt"
+grep -q '3 requests over 2.0 s, 3500 input' "$dir/out"; report $? "inspect counts requests and tokens"
+expect "inspect --json of log and trace" 0 "" inspect --json "$dir/t.kvt"
+digest=$(sed -n 's/.*"digest": "\(.*\)".*/\1/p' "$dir/out")
+for form in "cat" "gzip -c" "zstd -qc"; do
+    command -v ${form%% *} >/dev/null || { n=$((n + 1)); echo "ok $n # SKIP no $form"; continue; }
+    $form <"$dir/log.jsonl" >"$dir/packed"
+    "$kvcast" inspect --json "$dir/packed" 2>/dev/null | grep -q "\"digest\": \"$digest\""
+    report $? "the same by a file made with $form"
+    "$kvcast" inspect --json - <"$dir/packed" 2>/dev/null | grep -q "\"digest\": \"$digest\""
+    report $? "the same from stdin, $form"
+done
+expect "import --json" 0 "" import --json "$dir/log.jsonl" -o "$dir/t.kvt"
+grep -q '"accepted": 3' "$dir/out"; report $? "import --json counts rows"
+expect "several logs are merged" 0 "6 requests" import "$dir/log.jsonl" "$dir/log.jsonl" -o "$dir/u.kvt"
+
+# ---- bad rows ----
+{ row 0 512 1; row -1 512 1; row 5 512 '1'; echo '{"timestamp":'; } >"$dir/bad.jsonl"
+expect "bad rows are counted and named" 0 "bad.jsonl:2:timestamp: -1" import "$dir/bad.jsonl" -o "$dir/b.kvt"
+grep -q '2 of 4 rows' "$dir/err"; report $? "with their number"
+rm -f "$dir/b.kvt"
+expect "--strict stops at the first" 3 "bad.jsonl:2:timestamp" import --strict "$dir/bad.jsonl" -o "$dir/b.kvt"
+[ ! -e "$dir/b.kvt" ]; report $? "and writes nothing"
+{ row 0 200 1,2,3,4; row 1 330 1,2,3,5,6,7; row 2 129 1,2,8; } >"$dir/b64.jsonl"
+expect "block size is inferred" 0 "blocks of 64 tokens" import "$dir/b64.jsonl" -o "$dir/b.kvt"
+expect "a contradicting block size is an error" 3 "b64.jsonl:1:hash_ids" \
+    import --block-tokens 512 "$dir/b64.jsonl" -o "$dir/c.kvt"
+[ ! -e "$dir/c.kvt" ]; report $? "no file from it"
+
+# ---- what is no log ----
+: >"$dir/empty"
+printf 'version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n' >"$dir/pointer"
+head -c 4000 /dev/zero >"$dir/zeros"
+awk 'BEGIN { s = "{\"x\":"; for (i = 0; i < 5000; i++) s = s "["; print s }' >"$dir/deep"
+expect "an empty file" 3 "empty: the file is empty" import "$dir/empty" -o "$dir/x.kvt"
+expect "a Git LFS pointer" 3 "fetch the real file" import "$dir/pointer" -o "$dir/x.kvt"
+expect "a directory" 3 "directory" import "$dir" -o "$dir/x.kvt"
+expect "a binary file" 3 "binary" import "$dir/zeros" -o "$dir/x.kvt"
+expect "a missing file" 3 "No such file" import "$dir/none" -o "$dir/x.kvt"
+expect "deep nesting" 3 "" import --format mooncake "$dir/deep" -o "$dir/x.kvt"
+grep -q 'deep:1: nested' "$dir/err"; report $? "is named with its line"
+if command -v zstd >/dev/null; then
+    zstd -qc <"$dir/log.jsonl" | head -c 60 >"$dir/cut.zst"
+    expect "cut zstd data" 3 "cut.zst: zstd data is cut short at byte 60" import "$dir/cut.zst" -o "$dir/x.kvt"
+else
+    n=$((n + 2)); echo "ok $((n - 1)) # SKIP no zstd"; echo "ok $n # SKIP no zstd"
+fi
+head -c 200 "$dir/t.kvt" >"$dir/cut.kvt"
+expect "a cut .kvt" 3 "damaged" inspect "$dir/cut.kvt"
+[ ! -e "$dir/x.kvt" ]; report $? "none of them left a file"
+
+# ---- usage ----
+expect "no log" 2 "no log named" import -o "$dir/x.kvt"
+expect "no output" 2 "where to" import "$dir/log.jsonl"
+expect "the log is not overwritten" 2 "overwrite" import "$dir/log.jsonl" -o "$dir/log.jsonl"
+expect "an unknown format" 2 "unknown format" import --format csv "$dir/log.jsonl" -o "$dir/x.kvt"
+expect "a block size of 0" 2 "block-tokens" import --block-tokens 0 "$dir/log.jsonl" -o "$dir/x.kvt"
+expect "a promised option" 2 "not in this release" import --anonymize "$dir/log.jsonl" -o "$dir/x.kvt"
+expect "inspect wants one trace" 2 "one trace" inspect "$dir/t.kvt" "$dir/t.kvt"
+expect "gen wants a known kind" 2 "rag-chat" gen chat -o "$dir/g"
+expect "gen refuses a bare duration" 2 "duration" gen agent -o "$dir/g" --duration 5
+expect "gen refuses nonsense" 2 "rate" gen agent -o "$dir/g" --rate -3
+[ ! -e "$dir/g" ]; report $? "and writes nothing"
+
+# ---- gen ----
+expect "gen" 0 "" gen rag-chat -o "$dir/a.jsonl" --duration 2m --seed 5
+"$kvcast" gen rag-chat -o - --duration 2m --seed 5 2>/dev/null | cmp -s - "$dir/a.jsonl"
+report $? "equal seeds give equal bytes"
+"$kvcast" gen rag-chat -o - --duration 2m --seed 6 2>/dev/null | cmp -s - "$dir/a.jsonl"
+[ $? = 1 ]; report $? "another seed gives others"
+expect "import what gen wrote" 0 "blocks of 16 tokens" import "$dir/a.jsonl" -o "$dir/a.kvt"
+
+# ---- a full disk, a kill ----
+if [ -c /dev/full ]; then
+    expect "a full disk is named" 1 "disk is full" import "$dir/log.jsonl" -o /dev/full
+    "$kvcast" inspect "$dir/t.kvt" >/dev/full 2>"$dir/err"
+    [ $? != 0 ] && grep -q 'disk full' "$dir/err"; report $? "on stdout as well"
+else
+    n=$((n + 2)); echo "ok $((n - 1)) # SKIP no /dev/full"; echo "ok $n # SKIP no /dev/full"
+fi
+mkdir "$dir/k"
+for signal in HUP TERM KILL; do # background jobs of a script ignore INT
+    mkfifo "$dir/fifo"
+    "$kvcast" import - -o "$dir/k/t.kvt" <"$dir/fifo" 2>/dev/null &
+    job=$!
+    exec 3>"$dir/fifo"
+    cat "$dir/a.jsonl" >&3 # nothing follows; the import waits in mid-log
+    kill -$signal $job
+    exec 3>&-
+    wait $job 2>/dev/null
+    rc=$?
+    [ $rc -gt 128 ] && [ -z "$(ls -A "$dir/k")" ]; report $? "nothing is left after SIG$signal in mid-import"
+    rm -f "$dir/fifo"
+done
+for delay in 0.00 0.01 0.02 0.05 0.1; do
+    "$kvcast" gen agent -o "$dir/k/g.jsonl" --duration 20m 2>/dev/null &
+    job=$!
+    sleep $delay
+    kill -KILL $job 2>/dev/null
+    wait $job 2>/dev/null
+done
+left=$(ls -A "$dir/k" | grep -v '^g.jsonl$')
+[ -z "$left" ]; report $? "a killed gen leaves no temporary file"
+
+echo "1..$n"
+exit $failed
