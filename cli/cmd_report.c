@@ -89,8 +89,8 @@ const struct kvc_cli_command kvc_cmd_report = {
     "report",
     "RUN.json|RUNS.db -o R.html",
     "rebuild the report of a stored run",
-    "Takes a results database (replay --db) or the JSON of one run (replay --json). A database keeps "
-    "all that a report shows; the JSON of a run has no capacity curve, time series, TTFT "
+    "Takes a results database (replay --db) or the JSON of one run (replay --json). A database "
+    "keeps all that a report shows; the JSON of a run has no capacity curve, time series, TTFT "
     "distribution and sources, so these sections are left out.\n\n"
     "kvcast report runs.db -o report.html\n"
     "kvcast report runs.db --run 3 --format md\n"

@@ -38,7 +38,8 @@ static void begin(struct kvc_text *t, int width, int height)
 {
     const char *ink = kvc_colour_light("ink"), *muted = kvc_colour_light("muted");
     kvc_text_addf(t, "set terminal svg size %d,%d enhanced font 'sans-serif,13'\n", width, height);
-    kvc_text_addf(t, "set border 1 lc rgb '%s'\nset tics nomirror textcolor rgb '%s'\n", muted, ink);
+    kvc_text_addf(t, "set border 1 lc rgb '%s'\nset tics nomirror textcolor rgb '%s'\n", muted,
+                  ink);
     kvc_text_addf(t, "set grid ytics lt 1 lw 1 lc rgb '%s'\nset ytics scale 0\n",
                   kvc_colour_light("grid"));
     kvc_text_add(t, "set xtics out scale 0.6\nset encoding utf8\nset key off\n");
@@ -140,7 +141,7 @@ static void put_curve(struct kvc_text *t, const struct kvc_result *r)
         if (p->capacity_bytes && !isnan(p->lru_token_hit_rate))
             kvc_text_addf(t, "%s %s %s\n", num((double)p->capacity_bytes / GIB).s,
                           num(100 * p->lru_token_hit_rate).s,
-                          isnan(p->opt_token_hit_rate) ? "NaN" : num(100 * p->opt_token_hit_rate).s);
+                          num(100 * p->opt_token_hit_rate).s);
     }
     kvc_text_add(t, "END\n");
 }
@@ -208,11 +209,15 @@ static bool plot_capacity(struct kvc_text *t, int width, int height, const struc
     put_tier_marks(t, r, low, high, (double)LINE / (height - top - BELOW));
     char text[128], where[128];
     if (f->bounds) {
-        kvc_text_addf(t, "set arrow from graph 0,first %s to graph 1,first %s nohead dt 2 lc rgb '%s'\n",
+        kvc_text_addf(t,
+                      "set arrow from graph 0,first %s to graph 1,first %s nohead dt 2 "
+                      "lc rgb '%s'\n",
                       num(100 * r->content_token_hit_rate).s,
                       num(100 * r->content_token_hit_rate).s, kvc_colour_light("ink"));
-        snprintf(where, sizeof(where), "graph 0.01,first %s", num(100 * r->content_token_hit_rate).s);
-        snprintf(text, sizeof(text), "content bound %s", kvc_fmt_percent(r->content_token_hit_rate).s);
+        snprintf(where, sizeof(where), "graph 0.01,first %s",
+                 num(100 * r->content_token_hit_rate).s);
+        snprintf(text, sizeof(text), "content bound %s",
+                 kvc_fmt_percent(r->content_token_hit_rate).s);
         put_label(t, text, where, "left offset 0,0.6", "ink");
     }
     put_curve_names(t, r);
@@ -245,7 +250,8 @@ static void put_percentiles(struct kvc_text *t, const struct kvc_dist *d, double
         bool left = log(ms[i] / low) / log(high / low) < 0.2;
         snprintf(where, sizeof(where), "%s,graph %s", num(ms[i]).s, num(1 + line * (0.7 + i)).s);
         snprintf(text, sizeof(text), "%s %s", names[i], kvc_fmt_ms(ms[i]).s);
-        kvc_text_addf(t, "set arrow from %s,graph 0 to %s,graph %s nohead dt 3 lw 1.5 lc rgb '%s'\n",
+        kvc_text_addf(t,
+                      "set arrow from %s,graph 0 to %s,graph %s nohead dt 3 lw 1.5 lc rgb '%s'\n",
                       num(ms[i]).s, num(ms[i]).s, num(1 + line * (1 + i)).s,
                       kvc_colour_light("muted"));
         put_label(t, text, where, left ? "left offset 0.7,0" : "right offset -0.7,0", "muted");
@@ -257,7 +263,8 @@ static void put_ms_tics(struct kvc_text *t, double low, double high)
     kvc_text_addf(t, "set logscale x\nset xrange [%s:%s]\nset xtics (", num(low).s, num(high).s);
     bool first = true;
     for (double decade = pow(10, floor(log10(low))); decade <= high; decade *= 10) {
-        kvc_text_addf(t, "%s\"%s\" %s", first ? "" : ", ", kvc_fmt_general(decade).s, num(decade).s);
+        kvc_text_addf(t, "%s\"%s\" %s", first ? "" : ", ", kvc_fmt_general(decade).s,
+                      num(decade).s);
         for (int k = 2; k < 10; k++) {
             bool named = high < 100 * low && (k == 2 || k == 5);
             kvc_text_addf(t, ", \"%s\" %s %d", named ? kvc_fmt_general(decade * k).s : "",
@@ -346,7 +353,8 @@ static const struct kvc_series *find_series(const struct kvc_result *r, const ch
     return NULL;
 }
 
-/* Means of equal stretches, so that a long run draws as fast as a short one; returns the largest. */
+/* Means of equal stretches, so that a long run draws as fast as a short one; returns the
+ * largest. */
 static double put_series(struct kvc_text *t, const char *block, const struct kvc_series *s,
                          double unit_ns, double factor)
 {

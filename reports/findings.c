@@ -137,7 +137,9 @@ static double tier_cost(const struct kvc_result *r, const char *name)
         return r->cost.part_dram;
     if (strcmp(name, "nvme") == 0)
         return r->cost.part_nvme;
-    return (double)NAN; /* HBM is part of the GPU; a remote store has no part of its own */
+    if (strcmp(name, "remote") == 0)
+        return r->cost.part_network; /* the store and the way to it */
+    return (double)NAN;              /* HBM is part of the GPU */
 }
 
 static void weigh_tiers(struct kvc_findings *f, const struct kvc_result *r)
@@ -209,7 +211,8 @@ static void fill_quantiles(struct kvc_ttft_class *c, uint64_t *ns, uint64_t n)
 static enum kvc_status sort_ttft(struct kvc_findings *f, const struct kvc_result *r,
                                  struct kvc_error *err)
 {
-    static const char *const names[KVC_TTFT_CLASSES] = {"all requests", "no hit", "HBM hit", "lower-tier hit"};
+    static const char *const names[KVC_TTFT_CLASSES] = {"all requests", "no hit", "HBM hit",
+                                                        "lower-tier hit"};
     uint64_t n[KVC_TTFT_CLASSES] = {0};
     uint64_t *ns = kvc_malloc(r->n_requests, sizeof(*ns));
     if (!ns)

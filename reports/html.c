@@ -35,7 +35,8 @@ void kvc_html_prose(struct kvc_text *t, const char *text)
         memcpy(word, text, n);
         word[n] = '\0';
         kvc_text_html(t, word);
-        bool digit = n && word[n - 1] >= '0' && word[n - 1] <= '9', bound = strcmp(word, "USD") == 0;
+        bool digit = n && word[n - 1] >= '0' && word[n - 1] <= '9';
+        bool bound = strcmp(word, "USD") == 0;
         for (size_t i = 0; digit && i < sizeof(units) / sizeof(units[0]); i++)
             bound |= strlen(units[i]) == next && strncmp(blank + 1, units[i], next) == 0;
         text += n;

@@ -16,7 +16,8 @@ void kvc_html_style(struct kvc_text *t);
 
 /* ---- building blocks ---- */
 
-void kvc_html_section(struct kvc_text *t, const char *title, const char *note); /* note may be NULL */
+/* note may be NULL. */
+void kvc_html_section(struct kvc_text *t, const char *title, const char *note);
 void kvc_html_end_section(struct kvc_text *t);
 /* Escaped; a number and its unit stay on one line. */
 void kvc_html_prose(struct kvc_text *t, const char *text);

@@ -24,7 +24,8 @@ static void put_tiles(const struct kvc_page *p)
     const struct kvc_band *band = kvc_band_find(r, "ttft_ms.p99");
     char more[160];
     kvc_text_add(t, "<ul class=\"tiles\">\n");
-    snprintf(more, sizeof(more), "of %.40s input tokens", kvc_fmt_tokens((double)r->input_tokens).s);
+    snprintf(more, sizeof(more), "of %.40s input tokens",
+             kvc_fmt_tokens((double)r->input_tokens).s);
     put_tile(t, "Hit rate", kvc_fmt_percent(p->f->hit_rate), more);
     snprintf(more, sizeof(more), "p50 %.40s", kvc_fmt_ms(r->ttft_ms.p50).s);
     if (band)
@@ -37,10 +38,12 @@ static void put_tiles(const struct kvc_page *p)
              r->tpot_ms.count ? more : "no request got that far");
     snprintf(more, sizeof(more), "%.40s requests/s", kvc_fmt_general(r->requests_per_s).s);
     put_tile(t, "Cost per hour", kvc_fmt_usd(r->cost.usd_per_hour), more);
-    put_tile(t, "Per million input tokens",
-             kvc_fmt_usd(r->cost.usd_per_million_input_tokens), "cached or computed");
+    snprintf(more, sizeof(more), "served from a cache %.40s",
+             kvc_fmt_usd(r->cost.usd_per_million_cached_tokens).s);
+    put_tile(t, "Million input tokens computed", kvc_fmt_usd(r->cost.usd_per_million_input_tokens),
+             more);
     if (r->n_tiers > 1)
-        put_tile(t, "Saving against HBM only",
+        put_tile(t, "Saving against HBM only, at most",
                  kvc_fmt_usd(r->has_prefix ? r->cost.saving_vs_hbm_only_usd_per_month
                                            : (double)NAN),
                  "a month, if the freed GPU time is used");
@@ -131,8 +134,8 @@ void kvc_html_ladder(const struct kvc_page *p)
     struct kvc_text *t = p->t;
     kvc_html_section(t, "How far from the best possible",
                      "Share of input tokens served from a cache. No policy of that kind gets above "
-                     "its bound; each gap is what is lost from one rung to the next, and to what, as "
-                     "prefill work and money at this load.");
+                     "its bound; each gap is what is lost from one rung to the next, and to what, "
+                     "as prefill work and money at this load.");
     if (isnan(p->f->hit_rate)) {
         kvc_text_add(t, p->r->arrived ? "<p>Unknown, not 0: the trace carries no prefix "
                                         "information.</p>\n"

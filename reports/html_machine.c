@@ -181,10 +181,10 @@ void kvc_html_tiers(const struct kvc_page *p)
                      "Scope tells whose a capacity is, and how many there are; the capacity is of "
                      "all together. Never read: share of what was "
                      "written that no request ever hit. Writes a day: how often the capacity is "
-                     "written over, which wears out NVMe. Saved: prefill work the tier's hits "
-                     "avoid.");
+                     "written over, which wears out NVMe. Hits worth: prefill work that they "
+                     "stand for.");
     kvc_html_table(t, "Tier|Scope|#Capacity|#Peak|#Hits|#Read|#Written|#Never read|#Writes a day|"
-                      "#Saved/h|#Costs/h");
+                      "#Hits worth/h|#Costs/h");
     for (uint32_t i = 0; i < p->r->n_tiers; i++)
         put_tier(p, i);
     kvc_html_end_table(t);
@@ -196,7 +196,8 @@ void kvc_html_links(const struct kvc_page *p)
     struct kvc_text *t = p->t;
     if (!p->r->n_links)
         return;
-    kvc_html_section(t, "Links", "What moves KV between the tiers, all devices of a kind together.");
+    kvc_html_section(t, "Links",
+                     "What moves KV between the tiers, all devices of a kind together.");
     kvc_html_table(t, "Link|#Busy||#Mean rate|#Capacity|#Moved|#Most transfers at once");
     for (uint32_t i = 0; i < p->r->n_links; i++) {
         const struct kvc_link_result *l = &p->r->links[i];
@@ -244,14 +245,15 @@ void kvc_html_cost(const struct kvc_page *p)
     kvc_html_table(t, "USD per million tokens|#");
     const double per[] = {c->usd_per_million_input_tokens, c->usd_per_million_cached_tokens,
                           c->usd_per_million_output_tokens};
-    static const char *const kinds[] = {"input", "input served from a cache", "output"};
+    static const char *const kinds[] = {"input, computed", "input, served from a cache", "output"};
     for (size_t i = 0; i < 3; i++) {
         kvc_text_addf(t, "<tr><td class=\"name\">%s</td>", kinds[i]);
         kvc_html_number(t, kvc_fmt_usd(per[i]));
         kvc_text_add(t, "</tr>\n");
     }
     kvc_html_end_table(t);
-    kvc_text_addf(t, "</div><p class=\"note\">The run as a whole: %s.</p>\n", kvc_fmt_usd(c->usd_total).s);
+    kvc_text_addf(t, "</div><p class=\"note\">The run as a whole: %s.</p>\n",
+                  kvc_fmt_usd(c->usd_total).s);
     kvc_html_end_section(t);
 }
 
@@ -264,7 +266,8 @@ void kvc_html_replicas(const struct kvc_page *p)
     if (!r->n_replicas)
         return;
     kvc_html_section(t, "Replicas", NULL);
-    kvc_html_table(t, "#Replica|#Busy||#Hit rate|#Requests|#Input tokens|#Peak running|#Preemptions");
+    kvc_html_table(t, "#Replica|#Busy||#Hit rate|#Requests|#Input tokens|#Peak running|"
+                      "#Preemptions");
     for (uint32_t i = 0; i < r->n_replicas; i++) {
         const struct kvc_replica_result *k = &r->replicas[i];
         kvc_text_add(t, "<tr>");

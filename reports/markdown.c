@@ -122,8 +122,9 @@ static void put_tokens(struct kvc_text *t, const struct kvc_result *r,
 
 static void put_tiers(struct kvc_text *t, const struct kvc_result *r, const struct kvc_findings *f)
 {
-    put_heading(t, "Tiers", "Tier|Scope|#Capacity|#Peak|#Hits|#Read|#Written|#Never read|#Saved/h|"
-                            "#Costs/h");
+    put_heading(t, "Tiers",
+                "Tier|Scope|#Capacity|#Peak|#Hits|#Read|#Written|#Never read|#Hits worth/h|"
+                "#Costs/h");
     for (uint32_t i = 0; i < r->n_tiers; i++) {
         const struct kvc_tier_result *tier = &r->tiers[i];
         kvc_text_add(t, "|");
@@ -161,7 +162,7 @@ static void put_cost(struct kvc_text *t, const struct kvc_cost *c)
                         c->usd_per_million_cached_tokens, c->usd_per_million_output_tokens};
     static const char *const names[] = {"GPUs an hour", "DRAM an hour", "NVMe an hour",
                                         "Network an hour", "Power an hour", "All, an hour",
-                                        "Per million input tokens",
+                                        "Per million input tokens computed",
                                         "Per million input tokens served from a cache",
                                         "Per million output tokens"};
     put_heading(t, "Cost", "|#USD");

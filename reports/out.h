@@ -18,7 +18,7 @@ void kvc_text_add(struct kvc_text *t, const char *s);
 void kvc_text_addn(struct kvc_text *t, const char *s, size_t n);
 KVC_PRINTF(2, 3)
 void kvc_text_addf(struct kvc_text *t, const char *fmt, ...); /* no %f or %g: locale */
-void kvc_text_html(struct kvc_text *t, const char *s);        /* escaped; bad UTF-8 becomes U+FFFD */
+void kvc_text_html(struct kvc_text *t, const char *s); /* escaped; bad UTF-8 becomes U+FFFD */
 void kvc_text_csv(struct kvc_text *t, const char *s);         /* a field of RFC 4180 */
 void kvc_text_clear(struct kvc_text *t);
 

@@ -143,7 +143,7 @@ static void put_cost(struct kvc_text *t, const struct kvc_cost *c)
                   kvc_fmt_fixed(c->part_nvme, 2, true).s);
     kvc_text_addf(t, " network %s, power %s)\n", kvc_fmt_fixed(c->part_network, 2, true).s,
                   kvc_fmt_fixed(c->part_power, 2, true).s);
-    kvc_text_addf(t, "  per million tokens: input %s, cached %s, output %s\n",
+    kvc_text_addf(t, "  per million tokens: input computed %s, input cached %s, output %s\n",
                   kvc_fmt_usd(c->usd_per_million_input_tokens).s,
                   kvc_fmt_usd(c->usd_per_million_cached_tokens).s,
                   kvc_fmt_usd(c->usd_per_million_output_tokens).s);

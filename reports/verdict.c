@@ -56,7 +56,7 @@ static void say_what_it_does(struct kvc_text *t, const struct kvc_findings *f,
     put_ttft(t, r);
 }
 
-/* Which lower tiers earn their keep by the prefill work they avoid. */
+/* What the hits of each lower tier stand for, and what the tier costs. */
 static void put_tier_worth(struct kvc_text *t, const struct kvc_findings *f,
                            const struct kvc_result *r)
 {
@@ -64,7 +64,7 @@ static void put_tier_worth(struct kvc_text *t, const struct kvc_findings *f,
         const struct kvc_worth *w = &f->worth[i];
         if (isnan(w->usd_saved_per_hour))
             continue;
-        kvc_text_addf(t, " %s avoids prefill work worth %s an hour",
+        kvc_text_addf(t, " %s serves prefill work worth %s an hour",
                       kvc_tier_title(r->tiers[i].name), kvc_fmt_usd(w->usd_saved_per_hour).s);
         if (!isnan(w->usd_cost_per_hour))
             kvc_text_addf(t, " for %s%s", kvc_fmt_usd(w->usd_cost_per_hour).s,
@@ -73,27 +73,31 @@ static void put_tier_worth(struct kvc_text *t, const struct kvc_findings *f,
     }
 }
 
+/* Dollars an hour that serving all that can be served would save. */
+static double most_to_gain(const struct kvc_findings *f)
+{
+    return f->bounds ? (f->rungs[0].rate - f->hit_rate) * 100 * f->point_usd_per_hour
+                     : (double)NAN;
+}
+
 static void say_no_lower_tier(struct kvc_text *t, const struct kvc_findings *f,
                               const struct kvc_result *r)
 {
+    double gain = most_to_gain(f);
     kvc_text_add(t, "There is no tier below HBM in this run.");
-    if (isnan(f->content_95_bytes))
-        return;
-    if (r->n_tiers && f->content_95_bytes <= (double)r->tiers[0].capacity_bytes) {
-        kvc_text_addf(t, " HBM is large enough for this traffic: LRU gets within 95 %% of what it "
-                         "reaches at any size with %s, so further tiers would hardly pay.",
-                      kvc_fmt_bytes(f->content_95_bytes).s);
-        return;
-    }
-    kvc_text_addf(t, " One shared pool of %s would reach 95 %% of what LRU can reach at any size",
-                  kvc_fmt_bytes(f->content_95_bytes).s);
-    double gap = f->bounds ? f->rungs[0].rate - f->hit_rate : (double)NAN;
-    if (gap * 100 * f->point_usd_per_hour > 0)
-        kvc_text_addf(t, "; the most that any capacity can save is prefill work worth %s an hour",
-                      kvc_fmt_usd(gap * 100 * f->point_usd_per_hour).s);
-    kvc_text_add(t, ".");
+    if (!isnan(gain))
+        kvc_text_addf(t, " Tiers of any size could save prefill work worth at most %s an hour, %s "
+                         "of the bill, before their own cost.",
+                      kvc_fmt_usd(gain).s, kvc_fmt_percent(gain / r->cost.usd_per_hour).s);
+    if (!isnan(f->content_95_bytes) && r->n_tiers)
+        kvc_text_addf(t, " LRU in one shared pool gets 95 %% of what it can reach with %s; HBM "
+                         "holds %s.",
+                      kvc_fmt_bytes(f->content_95_bytes).s,
+                      kvc_fmt_bytes((double)r->tiers[0].capacity_bytes).s);
 }
 
+/* The saving counts every hit of a lower tier, and HBM alone would have kept some of them: it is
+ * the most they can save. So a loss is certain, and a gain is not. */
 static void say_whether_it_pays(struct kvc_text *t, const struct kvc_findings *f,
                                 const struct kvc_result *r)
 {
@@ -109,18 +113,15 @@ static void say_whether_it_pays(struct kvc_text *t, const struct kvc_findings *f
         kvc_text_add(t, "Whether the tiers below HBM pay is unknown.");
     else if (f->lower_hit_rate == 0)
         kvc_text_add(t, "The tiers below HBM do not pay for this traffic: they served nothing.");
-    else if (fabs(saving) < 0.005 * month)
-        kvc_text_addf(t, "The tiers below HBM about break even: %s %s a month, under half a "
-                         "percent of the bill.",
-                      saving < 0 ? "they lose" : "they save", kvc_fmt_usd(fabs(saving)).s);
-    else if (saving > 0)
-        kvc_text_addf(t, "The tiers below HBM pay: they save %s a month against HBM alone, if the "
-                         "GPU time they free is put to use.",
-                      kvc_fmt_usd(saving).s);
-    else
+    else if (saving <= 0)
         kvc_text_addf(t, "The tiers below HBM do not pay for this traffic: they cost %s a month "
                          "more than the GPU time they free.",
                       kvc_fmt_usd(-saving).s);
+    else
+        kvc_text_addf(t, "The tiers below HBM save at most %s a month (%s of the bill) after their "
+                         "own cost: if HBM alone would keep none of what they serve, and the GPU "
+                         "time they free is put to use.",
+                      kvc_fmt_usd(saving).s, kvc_fmt_percent(saving / month).s);
     if (f->lower_hit_rate > 0)
         put_tier_worth(t, f, r);
 }
@@ -150,14 +151,25 @@ static const char *remedy(const struct kvc_findings *f)
 
 static void put_bounds(struct kvc_text *t, const struct kvc_findings *f)
 {
+    const double shown = 0.0005; /* less would print as 0.0 points */
+    bool any = false, memory = false;
     kvc_text_addf(t, "No cache of any size can serve more than %s",
                   kvc_fmt_percent(f->rungs[0].rate).s);
+    if (f->rungs[0].rate - f->hit_rate < shown) {
+        kvc_text_add(t, ", which this run reaches.");
+        return;
+    }
     kvc_text_addf(t, ", %s above what this run reaches: ",
                   kvc_fmt_points(f->rungs[0].rate - f->hit_rate).s);
-    for (uint32_t i = 0; i + 1 < f->n_rungs; i++)
-        kvc_text_addf(t, "%s%s for %s", i ? ", " : "",
+    for (uint32_t i = 0; i + 1 < f->n_rungs; i++) {
+        if (fabs(f->rungs[i].gap) < shown)
+            continue;
+        kvc_text_addf(t, "%s%s for %s", any ? ", " : "",
                       kvc_fmt_fixed(f->rungs[i].gap * 100, 1, true).s, f->rungs[i].gap_means);
-    kvc_text_add(t, ".");
+        any = true;
+        memory |= i + 2 < f->n_rungs;
+    }
+    kvc_text_add(t, memory ? "." : "; more memory or another eviction order would add nothing.");
 }
 
 static void say_what_bounds_it(struct kvc_text *t, const struct kvc_findings *f,
@@ -187,22 +199,21 @@ static void say_what_bounds_it(struct kvc_text *t, const struct kvc_findings *f,
 static const char *headline(const struct kvc_findings *f, const struct kvc_result *r)
 {
     double saving = r->cost.saving_vs_hbm_only_usd_per_month;
-    double month = r->cost.usd_per_hour * HOURS_PER_MONTH;
+    double hour = r->cost.usd_per_hour, gain = most_to_gain(f);
     if (!r->arrived)
         return "No requests, no forecast";
     if (!r->has_prefix)
         return "What a cache would save is unknown";
     if (r->n_tiers < 2)
-        return !isnan(f->content_95_bytes) &&
-                       f->content_95_bytes <= (double)r->tiers[0].capacity_bytes
-                   ? "HBM alone is enough for this traffic"
-                   : "HBM alone, and what more capacity could add";
+        return isnan(gain) || !(hour > 0) ? "HBM alone"
+               : gain < 0.02 * hour       ? "HBM alone is enough for this traffic"
+                                          : "HBM alone leaves savings on the table";
     if (isnan(saving))
         return "Whether the tiers below HBM pay is unknown";
-    if (f->lower_hit_rate > 0 && fabs(saving) < 0.005 * month)
-        return "The tiers below HBM about break even";
-    return f->lower_hit_rate > 0 && saving > 0 ? "The tiers below HBM pay for this traffic"
-                                               : "The tiers below HBM do not pay for this traffic";
+    if (f->lower_hit_rate == 0 || saving <= 0)
+        return "The tiers below HBM do not pay for this traffic";
+    return saving < 0.02 * hour * HOURS_PER_MONTH ? "The tiers below HBM save next to nothing"
+                                                  : "The tiers below HBM can pay for this traffic";
 }
 
 static void keep(char *dst, size_t size, struct kvc_text *t)

@@ -46,7 +46,8 @@ static void draw_request(struct kvc_result *r, uint32_t i, uint64_t *rng)
     double missed = (double)(q->input_tokens - hit), wave = sin((double)i * 6.28 / 3000);
     q->queue_ns = (uint64_t)(30e6 * exp(1.1 * normal(rng) + wave));
     q->route_ns = 200000;
-    q->load_ns = tier ? (uint64_t)((hit - from_hbm) * 163840.0 / bytes_per_s[tier] * 1e9) + 80000 : 0;
+    if (tier)
+        q->load_ns = (uint64_t)((hit - from_hbm) * 163840.0 / bytes_per_s[tier] * 1e9) + 80000;
     q->prefill_ns = (uint64_t)(missed / 26000 * 1e9 * exp(0.15 * normal(rng))) + 12000000;
     q->host_ns = 4000000;
     q->ttft_ns = q->queue_ns + q->route_ns + q->load_ns + q->prefill_ns + q->host_ns;
