@@ -132,6 +132,10 @@ docs/kvcast.1: all
 	build/kvcast --man > $@.tmp && mv $@.tmp $@
 man: docs/kvcast.1
 
+# The output shown in README.md, as it is today.
+readme:
+	@sh tools/readme.sh
+
 install: all $(B)/libkvcast.so.$(SOVERSION)
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)/kvcast \
 	    $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)/examples
@@ -149,6 +153,6 @@ install: all $(B)/libkvcast.so.$(SOVERSION)
 clean:
 	rm -rf build
 
-.PHONY: all lib-objects tests test check asan tsan layers bench bench-programs deps quickstart man docs/kvcast.1 install clean
+.PHONY: all lib-objects tests test check asan tsan layers bench bench-programs deps quickstart man readme docs/kvcast.1 install clean
 .SECONDARY:
 -include $(patsubst %.o,%.d,$(LIB_OBJ) $(CLI_OBJ) $(TEST_LIB_OBJ)) $(TEST_BIN:=.d) $(BENCH_BIN:=.d)

@@ -18,4 +18,4 @@ echo "replaying it on the preset kga-rag ('build/kvcast show preset kga-rag' tel
 echo
 build/kvcast replay "$trace" --preset kga-rag --report $out/report.html
 echo
-echo "the report for people: $PWD/$out/report.html"
+echo "open $out/report.html in a browser: the report for people"
