@@ -5,11 +5,12 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "traces/stream.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define MAX_FILE (1u << 22)
 #define SNIFF_BYTES (1u << 20)
@@ -164,30 +165,28 @@ enum kvc_status kvc_scenario_apply_json(struct kvc_scenario *s, const struct kvc
     return KVC_OK;
 }
 
+/* At most limit + 1 bytes of the file, plain, .zst or .gz. */
 static enum kvc_status read_whole(const char *path, size_t limit, char **out, size_t *n,
                                   struct kvc_error *err)
 {
-    FILE *f = fopen(path, "rb");
+    struct kvc_stream *stream = NULL;
     char *text = NULL;
-    enum kvc_status st = KVC_OK;
-    if (!f)
-        return kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL, "can't be opened: %s",
-                           strerror(errno));
-    text = kvc_malloc(limit + 1, 1);
-    if (!text) {
+    size_t have = 0, got = 1;
+    enum kvc_status st = kvc_stream_open(&stream, path, err);
+    if (st == KVC_OK && kvc_stream_is_kvt(stream))
+        st = kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL, "a trace, not a scenario");
+    if (st == KVC_OK && !(text = kvc_malloc(limit + 1, 1)))
         st = kvc_fail_nomem(err);
-    } else {
-        *n = fread(text, 1, limit + 1, f);
-        if (ferror(f))
-            st = kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL, "can't be read: %s",
-                             strerror(errno));
-    }
-    fclose(f);
-    if (st == KVC_OK)
-        *out = text;
-    else
+    for (; st == KVC_OK && got && have <= limit; have += got)
+        st = kvc_stream_read(stream, text + have, limit + 1 - have, &got, err);
+    kvc_stream_close(stream);
+    if (st != KVC_OK) {
         kvc_free(text);
-    return st;
+        return st;
+    }
+    *out = text;
+    *n = have;
+    return KVC_OK;
 }
 
 /* The trace is named as seen from the scenario's folder. */
@@ -242,7 +241,10 @@ bool kvc_scenario_sniff(const char *path)
     size_t n = 0;
     bool scenario = false;
     struct kvc_jval *root = NULL;
-    if (!strcmp(path, "-") || read_whole(path, SNIFF_BYTES, &text, &n, NULL) != KVC_OK)
+    struct stat info;
+    /* what a pipe has given can't be read again */
+    if (!strcmp(path, "-") || stat(path, &info) != 0 || !S_ISREG(info.st_mode) ||
+        read_whole(path, SNIFF_BYTES, &text, &n, NULL) != KVC_OK)
         return false;
     text[n < SNIFF_BYTES ? n : SNIFF_BYTES] = '\0';
     for (p = text; *p && strchr(" \t\r\n", *p);)

@@ -83,6 +83,15 @@ printf '// seen from here\n{ "trace": "log.jsonl", "preset": "kga-rag" }\n' >sub
 [ "$(number t.json arrived)" = "$(number a.json arrived)" ]
 report $? "a scenario's trace is looked for beside the scenario"
 
+gzip -c sub/s.json >sub/s.json.gz
+"$kvcast" replay sub/s.json.gz --json --quiet >t.json 2>err || sed 's/^/# /' err
+[ "$(number t.json arrived)" = "$(number a.json arrived)" ]
+report $? "a scenario may be packed"
+mkfifo pipe
+cat log.jsonl >pipe &
+"$kvcast" replay pipe --preset kga-rag --json --quiet | sed '/"runtime"/,$d' | cmp -s - a.res
+report $? "a log may come from a pipe"
+
 "$kvcast" replay log.jsonl --preset kga-rag --report r.html --db d.db --requests q.csv --quiet >text 2>err
 rc=$?
 [ $rc = 0 ] && [ -s text ] && [ -s r.html ] && [ -s d.db ] && [ "$(wc -l <q.csv)" -gt "$(number a.json arrived)" ]

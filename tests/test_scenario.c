@@ -295,7 +295,7 @@ static void wrong_files_are_refused_with_line_and_key(void **state)
         {"{\"dram\": \"5GiB\"}", 1, "dram", "unknown", KVC_ERR_INPUT},
         {"[1]", 1, "", "object", KVC_ERR_INPUT},
         {"{\"model\": \"a\",\n\"model\": \"b\"}", 2, "model", "twice", KVC_ERR_INPUT},
-        {"", 1, "", "empty", KVC_ERR_INPUT},
+        {"", 0, "", "empty", KVC_ERR_INPUT},
         {"{\"tiers\": {\"dram\": {\"link\": \"pcie9\"}}}", 1, "tiers.dram.link", "not known", KVC_ERR_INPUT},
     };
     (void)state;
