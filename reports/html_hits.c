@@ -44,8 +44,9 @@ static void put_tiles(const struct kvc_page *p)
              more);
     if (r->n_tiers > 1)
         put_tile(t, "Saving against HBM only, at most",
-                 kvc_fmt_usd(r->has_prefix ? r->cost.saving_vs_hbm_only_usd_per_month
-                                           : (double)NAN),
+                 kvc_fmt_usd(r->has_prefix && r->arrived
+                                 ? r->cost.saving_vs_hbm_only_usd_per_month
+                                 : (double)NAN),
                  "a month, if the freed GPU time is used");
     kvc_text_add(t, "</ul>\n");
 }
@@ -203,7 +204,7 @@ static void put_enough(const struct kvc_page *p)
 void kvc_html_capacity(const struct kvc_page *p)
 {
     struct kvc_text *t = p->t;
-    if (!p->r->has_prefix || !p->r->n_curve)
+    if (!p->r->has_prefix || !p->r->n_curve || !p->r->input_tokens)
         return;
     kvc_html_section(t, "Hit rate against capacity",
                      "What one shared pool of that size would serve without regard to time; where "

@@ -207,7 +207,7 @@ static const char *headline(const struct kvc_findings *f, const struct kvc_resul
     if (r->n_tiers < 2)
         return isnan(gain) || !(hour > 0) ? "HBM alone"
                : gain < 0.02 * hour       ? "HBM alone is enough for this traffic"
-                                          : "HBM alone leaves savings on the table";
+                                          : "More cache than HBM could save some of the bill";
     if (isnan(saving))
         return "Whether the tiers below HBM pay is unknown";
     if (f->lower_hit_rate == 0 || saving <= 0)
