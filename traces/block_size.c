@@ -8,21 +8,32 @@ void kvc_block_fit_init(struct kvc_block_fit *fit)
     fit->ceil = fit->floor = fit->either = (struct kvc_block_range){ 1, LARGEST };
 }
 
-static void narrow(struct kvc_block_range *r, uint64_t low, uint64_t high)
+/* low = max(low, ceil(l / n)) and high = min(high, floor(l / n)). Products tell first whether
+ * anything changes: nearly all rows cost no division. */
+static inline void raise_low(struct kvc_block_range *r, uint64_t l, uint64_t n)
 {
-    r->low = low > r->low ? low : r->low;
-    r->high = high < r->high ? high : r->high;
+    if (l > r->low * n)
+        r->low = (l + n - 1) / n;
+}
+
+static inline void lower_high(struct kvc_block_range *r, uint64_t l, uint64_t n)
+{
+    if (l < r->high * n)
+        r->high = l / n;
 }
 
 void kvc_block_fit_add(struct kvc_block_fit *fit, uint32_t tokens, size_t ids)
 {
-    uint64_t l = tokens, n = ids;
-    uint64_t ceil_low = (l + n - 1) / n, ceil_high = n > 1 ? (l - 1) / (n - 1) : LARGEST;
-    uint64_t floor_low = l / (n + 1) + 1, floor_high = l / n;
-    narrow(&fit->ceil, ceil_low, ceil_high);
-    narrow(&fit->floor, floor_low, floor_high);
-    /* The two meet: floor_high is ceil_low or one less. */
-    narrow(&fit->either, floor_low, ceil_high > floor_high ? ceil_high : floor_high);
+    uint64_t l = tokens, n = ids < LARGEST ? ids : LARGEST;
+    /* ceil(l / B) = n:  ceil(l / n) <= B <= floor((l - 1) / (n - 1)), without limit for n = 1 */
+    raise_low(&fit->ceil, l, n);
+    lower_high(&fit->ceil, l - 1, n - 1);
+    /* floor(l / B) = n:  ceil((l + 1) / (n + 1)) <= B <= floor(l / n) */
+    raise_low(&fit->floor, l + 1, n + 1);
+    lower_high(&fit->floor, l, n);
+    /* The two meet, and the first reaches further up. */
+    raise_low(&fit->either, l + 1, n + 1);
+    lower_high(&fit->either, l - 1, n - 1);
 }
 
 bool kvc_block_fits_row(uint32_t block, uint32_t tokens, size_t ids)

@@ -202,7 +202,7 @@ static bool reserve_row(struct kvc_forest *f)
 }
 
 /* A column appears with the first row that has something to say; all before it said 0xff.. . */
-static bool put_u32(struct kvc_forest *f, uint32_t **column, uint32_t value)
+static inline bool put_u32(struct kvc_forest *f, uint32_t **column, uint32_t value)
 {
     if (!*column) {
         if (value == UINT32_MAX)

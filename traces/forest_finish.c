@@ -9,30 +9,82 @@
 
 /* ---- order by time ---- */
 
-struct keyed {
-    uint64_t time_ns, row;
-};
-
 #define RADIX_BITS 11
 #define RADIX (1u << RADIX_BITS)
 
-static void radix_pass(const struct keyed *from, struct keyed *to, uint64_t n, unsigned shift)
+/* One pass of a stable radix sort of n items of width words by bits of their first word. */
+static inline void radix_pass(const uint64_t *from, uint64_t *to, uint64_t n, size_t width,
+                              unsigned shift)
 {
-    uint64_t at[RADIX] = { 0 };
+    uint64_t at[RADIX] = { 0 }, sum = 0;
     for (uint64_t i = 0; i < n; i++)
-        at[(from[i].time_ns >> shift) & (RADIX - 1)]++;
-    uint64_t sum = 0;
+        at[(from[i * width] >> shift) & (RADIX - 1)]++;
     for (unsigned b = 0; b < RADIX; b++) {
         uint64_t count = at[b];
         at[b] = sum;
         sum += count;
     }
-    for (uint64_t i = 0; i < n; i++)
-        to[at[(from[i].time_ns >> shift) & (RADIX - 1)]++] = from[i];
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t *slot = to + at[(from[i * width] >> shift) & (RADIX - 1)]++ * width;
+        slot[0] = from[i * width];
+        if (width > 1)
+            slot[1] = from[i * width + 1];
+    }
 }
 
-/* Rows by time, order kept among equals; NULL in *order when they are sorted already. Times
- * become relative to the first. */
+/* Sorts by the first word from bit low on, where it is at most largest; the result is in *a. */
+static void radix_sort(uint64_t **a, uint64_t **b, uint64_t n, size_t width, unsigned low,
+                       uint64_t largest)
+{
+    for (unsigned shift = low; shift < 64 && largest >> (shift - low); shift += RADIX_BITS) {
+        if (width == 1)
+            radix_pass(*a, *b, n, 1, shift);
+        else
+            radix_pass(*a, *b, n, 2, shift);
+        uint64_t *t = *a;
+        *a = *b;
+        *b = t;
+    }
+}
+
+/* The coarsest of 1 ms, 1 us, 1 ns that all times are multiples of. */
+static uint64_t clock_unit(const struct kvc_forest *f)
+{
+    uint64_t unit = 1000000;
+    for (uint64_t i = 0; i < f->n_rows && unit > 1; i++)
+        while (f->time_ns[i] % unit)
+            unit /= 1000;
+    return unit;
+}
+
+/* Row numbers by time, order kept among equals. Times of logs are mostly whole milliseconds of a
+ * short span; then time and row fit one word. */
+static uint64_t *order_rows(const struct kvc_forest *f, uint64_t span)
+{
+    uint64_t n = f->n_rows, unit = clock_unit(f), largest = span / unit;
+    bool narrow = largest <= UINT32_MAX && n <= UINT32_MAX;
+    size_t width = narrow ? 1 : 2;
+    uint64_t *a = kvc_malloc((size_t)n, width * sizeof(*a));
+    uint64_t *b = kvc_malloc((size_t)n, width * sizeof(*b));
+    if (a && b) {
+        for (uint64_t i = 0; i < n; i++) {
+            a[i * width] = narrow ? f->time_ns[i] / unit << 32 | i : f->time_ns[i];
+            if (!narrow)
+                a[i * width + 1] = i;
+        }
+        radix_sort(&a, &b, n, width, narrow ? 32 : 0, narrow ? largest : span);
+        for (uint64_t i = 0; i < n; i++)
+            a[i] = narrow ? a[i] & UINT32_MAX : a[i * width + 1];
+    } else {
+        kvc_free(a);
+        a = NULL;
+    }
+    kvc_free(b);
+    return a;
+}
+
+/* Rows by time; NULL in *order when they are sorted already. Times become relative to the
+ * first. */
 static bool sort_rows(struct kvc_forest *f, uint64_t **order)
 {
     uint64_t n = f->n_rows, first = UINT64_MAX, last = 0;
@@ -44,30 +96,8 @@ static bool sort_rows(struct kvc_forest *f, uint64_t **order)
     }
     for (uint64_t i = 0; i < n; i++)
         f->time_ns[i] -= first;
-    *order = NULL;
-    if (sorted)
-        return true;
-    struct keyed *a = kvc_malloc((size_t)n, sizeof(*a)), *b = kvc_malloc((size_t)n, sizeof(*b));
-    uint64_t *out = kvc_malloc((size_t)n, sizeof(*out));
-    bool ok = a && b && out;
-    if (ok) {
-        for (uint64_t i = 0; i < n; i++)
-            a[i] = (struct keyed){ f->time_ns[i], i };
-        for (unsigned shift = 0; shift < 64 && (last - first) >> shift; shift += RADIX_BITS) {
-            radix_pass(a, b, n, shift);
-            struct keyed *t = a;
-            a = b;
-            b = t;
-        }
-        for (uint64_t i = 0; i < n; i++)
-            out[i] = a[i].row;
-        *order = out;
-        out = NULL;
-    }
-    kvc_free(a);
-    kvc_free(b);
-    kvc_free(out);
-    return ok;
+    *order = sorted ? NULL : order_rows(f, last - first);
+    return sorted || *order;
 }
 
 /* ---- outputs known from the next turn ---- */
