@@ -35,7 +35,6 @@ struct kvc_job {
     uint32_t hit_pages;         /* usable / P */
     uint32_t chunk;             /* tokens scheduled in the step under way (prefill) */
     uint32_t before_preemption; /* c when it was preempted */
-    uint32_t stored;            /* blocks already offered to the first lower tier */
     uint32_t arrived_before;    /* leading blocks an earlier arrival asked for too */
     uint64_t alloc_pages;       /* all it holds, hits included */
     int64_t base;               /* decoding: c = base + replica's finished steps */
@@ -128,6 +127,7 @@ struct kvc_transfer {
     uint32_t tier, instance, replica;
     uint32_t leaf, from, to;
     uint32_t again;    /* store: leading blocks that an earlier request had too */
+    bool evicted;      /* store: what the tier above evicted, as it is */
     uint32_t next_free;
 };
 
@@ -227,8 +227,10 @@ void kvc_replica_catch_up(struct kvc_engine *e, struct kvc_replica *r);
 void kvc_replica_view(struct kvc_engine *e, struct kvc_replica *r, struct kvc_route_view *view);
 /* A parked job's loads have ended. */
 void kvc_replica_loaded(struct kvc_engine *e, uint32_t job);
-/* Usable HBM hit of a request of known tokens, and where the cached run ends. */
-uint32_t kvc_replica_usable(const struct kvc_engine *e, uint32_t reach, uint32_t known);
+/* Usable HBM hit, in tokens, of a request of known tokens now and most at its end, when reach
+ * blocks are cached. */
+uint32_t kvc_replica_usable(const struct kvc_engine *e, uint32_t reach, uint32_t known,
+                            uint64_t most);
 
 /* tiers.c */
 struct kvc_reach { /* how far each tier takes a request; tiers[i] serves [start[i], end[i]) blocks */
@@ -241,7 +243,7 @@ struct kvc_reach { /* how far each tier takes a request; tiers[i] serves [start[
 enum kvc_status kvc_tiers_init(struct kvc_engine *e, struct kvc_error *err);
 void kvc_tiers_clear(struct kvc_engine *e);
 void kvc_tiers_lookup(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
-                      uint32_t limit, uint32_t known, struct kvc_reach *out);
+                      uint32_t limit, const struct kvc_job *job, struct kvc_reach *out);
 void kvc_tiers_touch(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
                      uint32_t limit);
 void kvc_tiers_load(struct kvc_engine *e, uint32_t job, const struct kvc_reach *reach);

@@ -87,7 +87,7 @@ static uint32_t phase_of(const struct kvc_engine *e, int64_t base)
     return (uint32_t)(p < 0 ? p + e->page_tokens : p);
 }
 
-static void join_decode(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
+void kvc_replica_join_decode(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
 {
     struct kvc_job *j = &e->jobs[job];
     j->decoding = true;
@@ -247,7 +247,7 @@ static void end_chunk(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
         return;
     }
     kvc_tiers_store(e, r, job);
-    join_decode(e, r, job);
+    kvc_replica_join_decode(e, r, job);
 }
 
 /* Splits a step's time between prefill and decode by tokens. */
@@ -315,7 +315,13 @@ static uint64_t stretch_end(struct kvc_engine *e, struct kvc_replica *r)
     if (same_cost < end - r->anchor_step)
         end = r->anchor_step + same_cost;
     bool writes_evicted = e->first_tier < KVC_LOWER_TIERS && e->tiers[e->first_tier].on_evict;
-    uint64_t room = writes_evicted ? r->pool.plain : kvc_pool_available(&r->pool);
+    /* A block published by a running request may be what the one in front lacks. */
+    const struct kvc_step_entry *publish = r->blocked ? heap_top(e, &r->publishes) : NULL;
+    if (publish && publish->step - 1 > r->steps && publish->step - 1 < end)
+        end = publish->step - 1;
+    /* Without a full reservation, the one who waits may fit once part of its hit is evicted. */
+    bool may_fit = r->blocked && !e->sc->engine.reserve_full_prompt;
+    uint64_t room = writes_evicted || may_fit ? r->pool.plain : kvc_pool_available(&r->pool);
     if (kvc_replica_page_demand(e, r, r->allocated, end) > room) {
         uint64_t cycles = room / r->n_decode;
         uint64_t s = r->allocated + cycles * e->page_tokens;

@@ -20,6 +20,8 @@ uint64_t kvc_replica_page_demand(const struct kvc_engine *e, const struct kvc_re
                                  uint64_t from, uint64_t to);
 /* Pages taken and blocks published as of the start of step s. */
 void kvc_replica_catch_up_to(struct kvc_engine *e, struct kvc_replica *r, uint64_t s);
+/* The job decodes from the step after r->steps on. */
+void kvc_replica_join_decode(struct kvc_engine *e, struct kvc_replica *r, uint32_t job);
 /* Ends a job's part in the decode batch; its c, known and generated become current. */
 void kvc_replica_leave_decode(struct kvc_engine *e, struct kvc_replica *r, uint32_t job);
 

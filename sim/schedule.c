@@ -76,7 +76,6 @@ static void preempt_last(struct kvc_engine *e, struct kvc_replica *r)
     j->running = false;
     kvc_job_set_computed(e, r, job, 0);
     j->order = 0;
-    j->stored = 0;
     kvc_queue_push_front(e, &r->waiting, job);
     r->preemptions++;
     r->batch_changed = true;
@@ -98,10 +97,18 @@ static bool make_room(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
     return true;
 }
 
+/* The job computes tokens in the coming step. A resumed one that only lacks its last sampled token
+ * decodes like the others; all else is a prefill chunk. */
 static void add_chunk(struct kvc_engine *e, struct kvc_replica *r, uint32_t job, uint32_t tokens,
                       struct step_plan *plan)
 {
     struct kvc_job *j = &e->jobs[job];
+    plan->budget -= tokens < plan->budget ? tokens : plan->budget; /* a whole prompt may exceed it */
+    kvc_job_publish(e, r, job, (uint64_t)j->computed + tokens);
+    if (j->generated && j->computed + 1 == j->known) {
+        kvc_replica_join_decode(e, r, job);
+        return;
+    }
     if (!kvc_grow((void **)&r->chunk_jobs, &r->cap_chunks, r->n_chunks + 1,
                   sizeof(*r->chunk_jobs))) {
         e->nomem = true;
@@ -109,8 +116,6 @@ static void add_chunk(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
     }
     r->chunk_jobs[r->n_chunks++] = job;
     j->chunk = tokens;
-    plan->budget -= tokens < plan->budget ? tokens : plan->budget; /* a whole prompt may exceed it */
-    kvc_job_publish(e, r, job, (uint64_t)j->computed + tokens);
 }
 
 /* Pages a job has to add to compute up to tokens. */
@@ -197,7 +202,7 @@ static void hold_hit(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
     struct kvc_job *j = &e->jobs[job];
     j->hit_pages = reach->usable / e->page_tokens;
     j->hit_blocks = e->block_tokens ? (uint32_t)kvc_div_up(reach->usable, e->block_tokens) : 0;
-    j->held = j->stored = j->hit_blocks;
+    j->held = j->hit_blocks;
     if (j->held)
         kvc_pool_hold(&r->pool, path, 0, j->held);
     j->alloc_pages = j->hit_pages;
@@ -238,7 +243,7 @@ static bool admit_waiting(struct kvc_engine *e, struct kvc_replica *r, struct st
     uint64_t full = e->block_tokens ? j->known / e->block_tokens : 0;
     uint32_t limit = full < j->path_blocks ? (uint32_t)full : j->path_blocks;
     struct kvc_reach reach;
-    kvc_tiers_lookup(e, r, path, limit, j->known, &reach);
+    kvc_tiers_lookup(e, r, path, limit, j, &reach);
     bool load = reach.tokens > reach.usable;
     uint64_t left = j->known - reach.usable;
     uint32_t tokens = (uint32_t)(left < plan->budget ? left : plan->budget);
@@ -290,9 +295,12 @@ static bool admit_ready(struct kvc_engine *e, struct kvc_replica *r, struct step
 
 void kvc_replica_schedule(struct kvc_engine *e, struct kvc_replica *r)
 {
-    struct step_plan plan = {.budget = e->sc->engine.max_batched_tokens};
+    struct step_plan plan;
+    do { /* again at once when the only running request had to go */
+        plan = (struct step_plan){.budget = e->sc->engine.max_batched_tokens};
+        schedule_running(e, r, &plan);
+    } while (plan.preempted && !r->running.n);
     r->blocked = false;
-    schedule_running(e, r, &plan);
     r->retry = plan.preempted; /* nobody is admitted beside a preemption, but perhaps next time */
     if (plan.preempted)
         return;

@@ -41,11 +41,12 @@ static struct kvc_pool *pool_of(const struct kvc_engine *e, const struct kvc_tie
 /* ---- lookup ---- */
 
 void kvc_tiers_lookup(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
-                      uint32_t limit, uint32_t known, struct kvc_reach *out)
+                      uint32_t limit, const struct kvc_job *job, struct kvc_reach *out)
 {
+    uint32_t known = job->known;
     memset(out, 0, sizeof(*out));
     out->hbm = kvc_pool_reach(&r->pool, path, 0, limit);
-    out->usable = kvc_replica_usable(e, out->hbm, known);
+    out->usable = kvc_replica_usable(e, out->hbm, known, (uint64_t)job->input + job->output - 1);
     out->total = out->hbm;
     uint32_t chunk = 0;
     for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++) {
@@ -163,9 +164,10 @@ static void store_range(struct kvc_engine *e, uint32_t t, const struct kvc_repli
     struct kvc_pool *pool = &tier->pools[what.instance];
     struct kvc_path path = kvc_engine_path(e, what.leaf, row);
     uint32_t end = what.to;
-    uint64_t whole = (uint64_t)end * e->block_tokens / tier->chunk_tokens * tier->chunk_tokens;
-    if (whole / e->block_tokens < end && !tier->on_evict)
-        end = (uint32_t)(whole / e->block_tokens);
+    if (from_above && !what.evicted) { /* whole chunks of this tier */
+        uint64_t chunk = tier->chunk_tokens;
+        end = (uint32_t)((uint64_t)end * e->block_tokens / chunk * chunk / e->block_tokens);
+    }
     if (tier->selective && what.again < end)
         end = what.again;
     uint32_t from = what.from, to;
@@ -209,11 +211,10 @@ void kvc_tiers_store(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
     uint64_t to = (uint64_t)j->computed / chunk * chunk / e->block_tokens;
     if (to > j->held)
         to = j->held;
-    if (to <= j->stored)
+    if (to <= j->hit_blocks)
         return;
-    struct kvc_transfer what = {.leaf = j->leaf, .from = j->stored, .to = (uint32_t)to,
+    struct kvc_transfer what = {.leaf = j->leaf, .from = j->hit_blocks, .to = (uint32_t)to,
                                 .again = j->arrived_before};
-    j->stored = (uint32_t)to;
     store_range(e, e->first_tier, r, what, false, 1);
 }
 
@@ -224,7 +225,7 @@ static void store_evicted(void *user, uint32_t seg, uint32_t lo, uint32_t hi)
     struct kvc_engine *e = v->engine;
     uint32_t depth = e->segments[seg].depth;
     struct kvc_transfer what = {.leaf = seg, .from = depth + lo, .to = depth + hi,
-                                .again = UINT32_MAX};
+                                .evicted = true};
     store_range(e, v->tier, &e->replicas[v->replica], what, v->tier != e->first_tier,
                 2 + (v->tier < KVC_LOWER_TIERS ? v->tier : 0));
 }
@@ -236,7 +237,7 @@ static void promote(struct kvc_engine *e, const struct kvc_transfer *x, const st
                     struct kvc_path path)
 {
     const struct kvc_tier *dram = &e->tiers[0];
-    if (x->tier == 0 || !dram->config->present || dram->on_evict)
+    if (x->tier == 0 || dram->config->write != KVC_WRITE_THROUGH || !dram->config->present)
         return;
     struct kvc_pool *pool = pool_of(e, dram, r);
     uint32_t from = x->from, to;
@@ -259,9 +260,13 @@ static void load_done(struct kvc_engine *e, const struct kvc_transfer *x)
     struct kvc_pool *pool = &tier->pools[x->instance];
     struct kvc_path path = kvc_engine_path(e, x->leaf, 0);
     kvc_pool_release(pool, path, x->from, x->to, KVC_NONE, false);
+    uint64_t whole = e->jobs[x->job].load_tokens / e->block_tokens;
+    struct kvc_transfer read = *x; /* less a last block that was read in part */
+    if (read.to > whole)
+        read.to = (uint32_t)whole;
     if (!tier->config->inclusive)
-        kvc_pool_drop(pool, path, x->from, x->to);
-    promote(e, x, &e->replicas[x->replica], path);
+        kvc_pool_drop(pool, path, read.from, read.to);
+    promote(e, &read, &e->replicas[x->replica], path);
     if (--e->jobs[x->job].loads == 0)
         kvc_replica_loaded(e, x->job);
 }
