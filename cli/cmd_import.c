@@ -84,11 +84,14 @@ static int write_trace(struct kvc_cli *cli, const struct kvc_trace *trace,
         return kvc_cli_fail(cli, &err);
     if (kvc_cli_json(cli))
         print_json(&s, report, path);
-    if (!kvc_cli_quiet(cli))
+    if (!kvc_cli_quiet(cli)) {
+        char blocks[128] = "no block ids";
+        if (s.has_prefix)
+            snprintf(blocks, sizeof(blocks), "%" PRIu64 " blocks of %u tokens in %" PRIu64
+                     " segments", s.blocks, s.block_tokens, s.segments);
         fprintf(stderr, "kvcast: %" PRIu64 " requests over %.1f s, %" PRIu64 " input tokens, "
-                "%" PRIu64 " blocks of %u tokens in %" PRIu64 " segments: %s\n", s.requests,
-                (double)s.span_ns * 1e-9, s.input_tokens, s.blocks, s.block_tokens, s.segments,
-                path);
+                "%s: %s\n", s.requests, (double)s.span_ns * 1e-9, s.input_tokens, blocks, path);
+    }
     return KVC_EXIT_OK;
 }
 

@@ -105,11 +105,15 @@ static void print_json(const struct kvc_trace *t, const struct kvc_trace_stats *
     kvc_json_string(&j, "schema", "kvcast.inspect.v1");
     kvc_json_string(&j, "version", kvc_version());
     kvc_cli_json_trace(&j, s);
-    kvc_json_open_object(&j, "arrivals");
-    kvc_json_double(&j, "requests_per_s", p->requests_per_s);
-    kvc_json_double(&j, "peak_minute_requests_per_s", p->peak_requests_per_s);
-    kvc_json_double(&j, "gap_variation", p->gap_cv);
-    kvc_json_close(&j);
+    if (s->span_ns) {
+        kvc_json_open_object(&j, "arrivals");
+        kvc_json_double(&j, "requests_per_s", p->requests_per_s);
+        kvc_json_double(&j, "peak_minute_requests_per_s", p->peak_requests_per_s);
+        kvc_json_double(&j, "gap_variation", p->gap_cv);
+        kvc_json_close(&j);
+    } else {
+        kvc_json_null(&j, "arrivals");
+    }
     json_dist(&j, "input_tokens", &p->input_tokens);
     json_dist(&j, "output_tokens", &p->output_tokens);
     json_dist(&j, "turns", &p->turns);
@@ -140,6 +144,8 @@ static void text_dist(const char *name, const struct kvc_dist *d)
 static void text_arrivals(const struct kvc_trace_stats *s, const struct kvc_profile *p)
 {
     char period[32];
+    if (!s->span_ns) /* one moment has no rate */
+        return;
     printf("\nArrivals\n");
     printf("  %.2f requests/s on average, %.2f in the busiest minute\n", p->requests_per_s,
            p->peak_requests_per_s);
@@ -194,15 +200,16 @@ static void text_groups(const char *what, char **names, const uint64_t *n, uint3
         printf("  .. and %u more (--json lists all)\n", count - 20);
 }
 
-static void text_rows(const struct kvc_import_report *r)
+static void text_rows(const struct kvc_import_report *r, bool has_prefix)
 {
     if (!r->rows)
         return;
     printf("\nRows\n");
     printf("  %" PRIu64 " rows: %" PRIu64 " used, %" PRIu64 " bad; %" PRIu64 " blank lines\n",
            r->rows, r->accepted, r->bad, r->blank);
-    printf("  last partial block: with an id in %" PRIu64 " rows, without in %" PRIu64 "\n",
-           r->ceil_rows, r->floor_rows);
+    if (has_prefix)
+        printf("  last partial block: with an id in %" PRIu64 " rows, without in %" PRIu64 "\n",
+               r->ceil_rows, r->floor_rows);
     if (r->inversions)
         printf("  %" PRIu64 " rows earlier than the row before them (sorted, order kept among "
                "equals)\n", r->inversions);
@@ -235,7 +242,7 @@ static void print_text(const struct kvc_trace *t, const struct kvc_trace_stats *
     text_sharing(s, p);
     text_groups("Tenants", t->tenant_names, p->tenant_requests, t->n_tenants);
     text_groups("Models", t->model_names, p->model_requests, t->n_models);
-    text_rows(r);
+    text_rows(r, s->has_prefix);
 }
 
 static int run(struct kvc_cli *cli)

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/units.h"
 #include "traces/block_size.h"
 #include "traces/forest.h"
 #include "traces/intern.h"
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct suspect { /* a row that contradicts the block size supposed so far */
     uint64_t row, line;
@@ -286,7 +288,7 @@ static enum kvc_status settle_block_size(struct kvc_import *im, uint32_t *block,
 {
     uint32_t given = im->options->block_tokens;
     struct kvc_block_range range;
-    *block = im->rows_with_ids ? im->supposed : given;
+    *block = im->rows_with_ids ? im->supposed : 0;
     if (!im->n_suspects) {
         if (!given && im->rows_with_ids)
             kvc_import_note(im, "blocks of %u tokens assumed, as %s logs have; all rows agree",
@@ -335,8 +337,8 @@ static enum kvc_status choose_format(struct kvc_import *im, const struct kvc_str
     const struct kvc_format *const *f = kvc_format_table;
     size_t n;
     const char *head = kvc_stream_head(stream, &n);
-    bool by_name = name && strcmp(name, "auto") != 0;
-    while (*f && !(by_name ? strcmp((*f)->name, name) == 0 : (*f)->sniff(head, n)))
+    bool by_name = name && !kvc_name_equal(name, "auto");
+    while (*f && !(by_name ? kvc_name_equal((*f)->name, name) : (*f)->sniff(head, n)))
         f++;
     if (!*f && by_name)
         return kvc_fail(err, KVC_ERR_USAGE, "unknown format \"%s\"; there are: auto, %s", name,
@@ -442,6 +444,19 @@ static void clear(struct kvc_import *im)
     kvc_free(im->seen);
 }
 
+/* Of all files; 0 when one's size isn't known. */
+static uint64_t stored_bytes(const char *const *paths, size_t n)
+{
+    uint64_t sum = 0;
+    struct stat st;
+    for (size_t i = 0; i < n; i++) {
+        if (stat(paths[i], &st) != 0 || !S_ISREG(st.st_mode))
+            return 0;
+        sum += (uint64_t)st.st_size;
+    }
+    return sum;
+}
+
 enum kvc_status kvc_import_streams(struct kvc_trace **out, const char *const *paths, size_t n,
                                    struct kvc_stream *first,
                                    const struct kvc_import_options *options,
@@ -452,6 +467,7 @@ enum kvc_status kvc_import_streams(struct kvc_trace **out, const char *const *pa
                              .n_paths = n };
     enum kvc_status status = KVC_OK;
     kvc_block_fit_init(&im.fit);
+    im.total = stored_bytes(paths, n);
     if (!(im.forest = kvc_forest_create()))
         status = kvc_fail_nomem(err);
     for (; im.file < n && status == KVC_OK; im.file++) {
@@ -460,8 +476,6 @@ enum kvc_status kvc_import_streams(struct kvc_trace **out, const char *const *pa
             status = kvc_stream_open(&stream, paths[im.file], err);
         if (status != KVC_OK)
             break;
-        if (n == 1)
-            im.total = kvc_stream_size(stream);
         status = read_file(&im, stream, err);
         if (stream != first)
             kvc_stream_close(stream);

@@ -26,7 +26,7 @@ void kvc_stream_close(struct kvc_stream *s);              /* NULL is fine */
 /* The kind of file its first bytes tell, for messages; NULL = may be text. */
 const char *kvc_stream_alien(const unsigned char *head, size_t n);
 
-#define KVC_LINE_MAX ((size_t)64 << 20)
+#define KVC_LINE_MAX ((size_t)32 << 20)
 #define KVC_LINE_PAD 64 /* bytes past a line's end that may be read, whatever they hold */
 
 enum kvc_line_kind { KVC_LINE_END, KVC_LINE_TEXT, KVC_LINE_TOO_LONG };
