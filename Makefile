@@ -98,12 +98,12 @@ test: tests
 	@VARIANT=$(VARIANT) CC="$(CC)" sh tools/run_tests.sh $(B) $(FILTER)
 
 check:
-	@sh tools/need.sh "$(CC)" build test
+	@sh tools/need.sh "$(CC)" build test report
 	@$(MAKE) --no-print-directory -s -j$(JOBS) tests
 	@$(MAKE) --no-print-directory -s test
 
 asan tsan:
-	@sh tools/need.sh "$(CC)" build test
+	@sh tools/need.sh "$(CC)" build test report
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=$@ tests
 	@$(MAKE) --no-print-directory -s VARIANT=$@ test
 

@@ -41,6 +41,10 @@ missing() {
             ;;
         test)
             has_library cmocka.h -lcmocka || list="$list libcmocka-dev"
+            has_program g++ || list="$list g++"
+            has_program pkg-config || list="$list pkg-config"
+            has_program groff || list="$list groff-base"
+            has_program zstd || list="$list zstd"
             ;;
         report)
             has_program gnuplot || list="$list gnuplot-nox"
@@ -59,6 +63,7 @@ install_packages() {
         fi
         as_root="sudo"
     fi
+    echo "installing them with apt-get"
     # "|| .. update": a fresh system has no package lists yet, an old one has stale ones
     DEBIAN_FRONTEND=noninteractive
     export DEBIAN_FRONTEND
@@ -81,7 +86,6 @@ if ! has_program apt-get; then
     echo "no apt-get on this system: install what these packages hold and try again" >&2
     exit 1
 fi
-echo "installing them with apt-get"
 # shellcheck disable=SC2086
 install_packages $packages || exit 1
 packages=$(missing "$@")
