@@ -9,7 +9,8 @@
 #include <string.h>
 #include <zstd.h>
 
-#define LEVEL 1 /* higher levels save a few per cent of a small file and cost more than the import */
+/* Higher levels save a few per cent of a small file and cost more than the import. */
+#define LEVEL 1
 
 struct writer {
     struct kvc_outfile *file;

@@ -193,9 +193,9 @@ enum kvc_status kvc_mooncake_read(const char *text, size_t n, const char *file, 
     doc->root = NULL;
     *row = (struct kvc_log_row){ .think_ns = KVC_TIME_NONE };
     if (n > CAREFUL_MAX)
-        return kvc_fail_at(err, KVC_ERR_INPUT, file, line, NULL, "this row of %zu MiB has something "
-                           "unusual in it, and unusual rows are read up to %zu MiB only", n >> 20,
-                           CAREFUL_MAX >> 20);
+        return kvc_fail_at(err, KVC_ERR_INPUT, file, line, NULL,
+                           "this row of %zu MiB has something unusual in it, and unusual rows are "
+                           "read up to %zu MiB only", n >> 20, CAREFUL_MAX >> 20);
     enum kvc_status status = kvc_json_parse(&doc->root, text, n, false, file, line, err);
     if (status != KVC_OK)
         return status;

@@ -190,11 +190,15 @@ static inline size_t counted_ids(const char **pp, const char *first, size_t gap,
     memcpy(&window, first + high, 8);
     window &= window_mask;
     for (int left = '9' - first[len - 1]; left > 0; left--) {
-        memcpy(&a, p, 8);
         memcpy(&b, p + high, 8);
         window += step;
-        if (((a ^ lead) & high_mask) | ((b & window_mask) ^ window))
+        if ((b & window_mask) != window)
             break;
+        if (high) {
+            memcpy(&a, p, 8);
+            if ((a ^ lead) & high_mask)
+                break;
+        }
         ids[n++] = ++v;
         p += pitch;
     }

@@ -12,13 +12,13 @@
 
 struct kvc_profile {
     struct kvc_dist input_tokens, output_tokens, turns, think_s;
-    double requests_per_s;        /* over the span; 0 when there is none */
-    double peak_requests_per_s;   /* in the busiest full or partial minute */
-    double gap_cv;                /* standard deviation of arrival gaps over their mean; Poisson 1 */
-    uint64_t outputs_known;       /* requests whose output extends a known path */
-    uint64_t one_hit_blocks;      /* touched by one request only */
-    uint64_t touched_blocks;      /* by any prompt */
-    uint64_t reused_touches;      /* touches of a block some earlier request had: the content bound */
+    double requests_per_s;      /* over the span; 0 when there is none */
+    double peak_requests_per_s; /* in the busiest minute */
+    double gap_cv; /* standard deviation of arrival gaps over their mean; Poisson 1 */
+    uint64_t outputs_known;  /* requests whose output a later turn continues */
+    uint64_t one_hit_blocks; /* touched by one request only */
+    uint64_t touched_blocks; /* by any prompt */
+    uint64_t reused_touches; /* of blocks an earlier request had: the content bound */
 
     /* Touches at depths [2^(i-1), 2^i) blocks (first: depth 0), and those seen before. */
     uint32_t n_depths;
