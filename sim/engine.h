@@ -20,7 +20,7 @@
 #define KVC_NONE UINT32_MAX
 #define KVC_LOWER_TIERS 3 /* dram, nvme, remote */
 #define KVC_MAX_LINK_CLASSES 16
-#define KVC_PATH_ROWS (2 + KVC_LOWER_TIERS) /* the caller's, and one for each nested eviction */
+#define KVC_PATH_ROWS (2 + KVC_LOWER_TIERS) /* the caller's, publishing, and each tier's stores */
 
 /* A request on its way. Jobs are pooled; index = slot. */
 struct kvc_job {
@@ -32,7 +32,7 @@ struct kvc_job {
     uint32_t leaf, path_blocks; /* of its path; KVC_SEG_NONE and 0 without ids */
     uint32_t held;              /* blocks [0, held) are held: hit or published */
     uint32_t hit_blocks;        /* h */
-    uint32_t hit_pages;         /* usable / P */
+    uint32_t hit_pages;         /* of those blocks */
     uint32_t chunk;             /* tokens scheduled in the step under way (prefill) */
     uint32_t before_preemption; /* c when it was preempted */
     uint32_t arrived_before;    /* leading blocks an earlier arrival asked for too */
@@ -60,10 +60,11 @@ struct kvc_step_heap {
 
 struct kvc_engine;
 
-/* Who an eviction concerns: pool evicts, tier receives. */
-struct kvc_eviction {
+/* What a pool evicted, until the tier that receives it is offered it. */
+struct kvc_evictions {
     struct kvc_engine *engine;
     uint32_t replica, tier;
+    uint32_t pieces; /* list, latest first */
 };
 
 struct kvc_queue { /* of jobs, by prev and next */
@@ -102,7 +103,7 @@ struct kvc_replica {
 
     uint64_t host_ns, busy_ns;
     uint32_t h2d_link, d2h_link;
-    struct kvc_eviction eviction;
+    struct kvc_evictions evictions;
     uint64_t requests, input_tokens, hit_tokens, preemptions;
     uint32_t peak_running;
     uint32_t heap_pos;
@@ -113,7 +114,7 @@ struct kvc_tier {
     struct kvc_pool *pools; /* one an instance */
     uint32_t instances;
     uint32_t *read_link, *write_link; /* nvme: per instance; remote: per replica; dram: NULL */
-    struct kvc_eviction *evictions;   /* per instance, when the next tier takes what it evicts */
+    struct kvc_evictions *evictions;  /* per instance, for the next tier where it takes them */
     uint32_t chunk_tokens;
     uint64_t read_latency_ns, write_latency_ns, per_op_ns;
     uint64_t written_bytes, read_bytes, hit_tokens;
@@ -121,11 +122,17 @@ struct kvc_tier {
 };
 
 
+/* Blocks [from, to) of the path that ends at leaf; pooled, in lists. */
+struct kvc_piece {
+    uint32_t leaf, from, to;
+    uint32_t next;
+};
+
 /* A load or store under way; pooled, index = its links tag. */
 struct kvc_transfer {
     uint32_t job;      /* load: who waits; KVC_NONE: a store */
     uint32_t tier, instance, replica;
-    uint32_t leaf, from, to;
+    uint32_t pieces;   /* list */
     uint32_t again;    /* store: leading blocks that an earlier request had too */
     bool evicted;      /* store: what the tier above evicted, as it is */
     uint32_t next_free;
@@ -178,6 +185,9 @@ struct kvc_engine {
     struct kvc_transfer *transfers;
     size_t n_transfers, cap_transfers;
     uint32_t free_transfer;
+    struct kvc_piece *pieces;
+    size_t n_pieces, cap_pieces;
+    uint32_t free_piece;
     uint64_t orders;
 
     struct kvc_arrivals *arrivals;
@@ -227,10 +237,8 @@ void kvc_replica_catch_up(struct kvc_engine *e, struct kvc_replica *r);
 void kvc_replica_view(struct kvc_engine *e, struct kvc_replica *r, struct kvc_route_view *view);
 /* A parked job's loads have ended. */
 void kvc_replica_loaded(struct kvc_engine *e, uint32_t job);
-/* Usable HBM hit, in tokens, of a request of known tokens now and most at its end, when reach
- * blocks are cached. */
-uint32_t kvc_replica_usable(const struct kvc_engine *e, uint32_t reach, uint32_t known,
-                            uint64_t most);
+/* Usable HBM hit, in tokens, of a request of known tokens when reach blocks are cached. */
+uint32_t kvc_replica_usable(const struct kvc_engine *e, uint32_t reach, uint32_t known);
 
 /* tiers.c */
 struct kvc_reach { /* how far each tier takes a request; tiers[i] serves [start[i], end[i]) blocks */
@@ -243,12 +251,14 @@ struct kvc_reach { /* how far each tier takes a request; tiers[i] serves [start[
 enum kvc_status kvc_tiers_init(struct kvc_engine *e, struct kvc_error *err);
 void kvc_tiers_clear(struct kvc_engine *e);
 void kvc_tiers_lookup(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
-                      uint32_t limit, const struct kvc_job *job, struct kvc_reach *out);
+                      uint32_t limit, uint32_t known, struct kvc_reach *out);
 void kvc_tiers_touch(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
                      uint32_t limit);
 void kvc_tiers_load(struct kvc_engine *e, uint32_t job, const struct kvc_reach *reach);
 /* Offers the blocks that a job has computed so far to the first tier, when written through. */
 void kvc_tiers_store(struct kvc_engine *e, struct kvc_replica *r, uint32_t job);
+/* Offers what the replica's HBM evicted while it scheduled. */
+void kvc_tiers_store_evicted(struct kvc_engine *e, struct kvc_replica *r);
 void kvc_tiers_transfer_done(struct kvc_engine *e, uint32_t transfer);
 /* Lets pools note in e->where[level] which segments they hold some of. */
 bool kvc_engine_watch(struct kvc_engine *e, uint32_t level, struct kvc_pool *pool,

@@ -2,20 +2,11 @@
  * What a request hit where, and one cause for each prompt token that it did not. */
 #include "sim/replica.h"
 
-uint32_t kvc_replica_usable(const struct kvc_engine *e, uint32_t reach, uint32_t known,
-                            uint64_t most)
+uint32_t kvc_replica_usable(const struct kvc_engine *e, uint32_t reach, uint32_t known)
 {
-    const struct kvc_pool *pool = &e->replicas[0].pool;
-    uint64_t b = e->block_tokens, p = e->page_tokens, cached = reach * b / p * p;
-    uint64_t cap = (uint64_t)(known - 1) / p * p, usable = cached < cap ? cached : cap;
-    if (!usable)
-        return 0;
-    /* The last block is held whole though part of it may be of no use. Where that part is what
-     * keeps the request from ever fitting, the block is left alone. */
-    uint64_t unused = kvc_pool_pages(pool, kvc_div_up(usable, b)) - usable / p;
-    if (kvc_div_up(most, p) + unused > pool->pages)
-        usable = usable / b * b / p * p;
-    return (uint32_t)usable;
+    uint64_t p = e->page_tokens, cached = (uint64_t)reach * e->block_tokens / p * p;
+    uint64_t cap = (uint64_t)(known - 1) / p * p;
+    return (uint32_t)(cached < cap ? cached : cap);
 }
 
 /* Leading blocks of the path that were ever published anywhere. */
@@ -45,8 +36,7 @@ static bool may_hold(const struct kvc_engine *e, const struct kvc_replica *r, ui
 
 /* How far another replica would reach; here it is had blocks. */
 static uint32_t best_elsewhere(struct kvc_engine *e, const struct kvc_replica *r,
-                               struct kvc_path path, uint32_t had, uint32_t limit,
-                               const struct kvc_job *j)
+                               struct kvc_path path, uint32_t had, uint32_t limit, uint32_t known)
 {
     uint32_t best = had, seg = KVC_SEG_NONE;
     for (uint32_t k = 0; k < path.n && seg == KVC_SEG_NONE; k++)
@@ -57,7 +47,7 @@ static uint32_t best_elsewhere(struct kvc_engine *e, const struct kvc_replica *r
             continue;
         struct kvc_reach there;
         kvc_replica_catch_up(e, &e->replicas[i]);
-        kvc_tiers_lookup(e, &e->replicas[i], path, limit, j, &there);
+        kvc_tiers_lookup(e, &e->replicas[i], path, limit, known, &there);
         if (there.total > best)
             best = there.total;
     }
@@ -107,7 +97,7 @@ void kvc_replica_account_hit(struct kvc_engine *e, struct kvc_replica *r, uint32
     blame(e, KVC_MISS_ALIGNMENT, &at, reach->total * b);
     if (reach->total < ever)
         blame(e, KVC_MISS_OTHER_REPLICA, &at,
-              best_elsewhere(e, r, path, reach->total, full, j) * b);
+              best_elsewhere(e, r, path, reach->total, full, j->known) * b);
     blame(e, KVC_MISS_EVICTED, &at, ever * b);
     blame(e, KVC_MISS_NOT_READY, &at, j->arrived_before * b);
     blame(e, KVC_MISS_FIRST_SIGHT, &at, full * b);

@@ -420,7 +420,7 @@ bool kvc_pool_publish(struct kvc_pool *pool, struct kvc_path path, uint32_t from
     struct kvc_run state = {.holders = 1, .prev = NONE, .next = NONE, .owner = owner,
                             .pending = pending};
     bool made_copies = false;
-    for (uint32_t k = 0; k < path.n; k++) {
+    for (uint32_t k = path.n; k-- > 0;) { /* deepest first: the order of insertion */
         uint32_t s = path.spans[k].seg, lo, hi;
         if (!part_of(path.spans[k], from, to, &lo, &hi))
             continue;

@@ -171,7 +171,8 @@ static uint32_t route(struct kvc_engine *e, const struct kvc_job *j, uint64_t in
         struct kvc_reach reach;
         struct kvc_path path = kvc_engine_path(e, j->leaf, 0);
         uint32_t full = j->input / e->block_tokens;
-        kvc_tiers_lookup(e, r, path, full < j->path_blocks ? full : j->path_blocks, j, &reach);
+        kvc_tiers_lookup(e, r, path, full < j->path_blocks ? full : j->path_blocks, j->known,
+                         &reach);
         e->views[i].hit_tokens = reach.usable;
         e->views[i].hit_tokens_any = reach.tokens > reach.usable ? reach.tokens : reach.usable;
     }

@@ -360,6 +360,7 @@ void kvc_replica_run_due(struct kvc_engine *e, struct kvc_replica *r)
     if (r->busy)
         end_step(e, r);
     kvc_replica_schedule(e, r);
+    kvc_tiers_store_evicted(e, r);
     r->started_ns = e->now;
     if (r->n_chunks)
         start_mixed(e, r);

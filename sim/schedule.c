@@ -195,17 +195,22 @@ static void start_running(struct kvc_engine *e, struct kvc_replica *r, uint32_t 
     }
 }
 
-/* The hit and what there is to load become the job's; pages for tokens in all. */
+/* The hit and what there is to load become the job's, then pages for tokens in all. What is loaded
+ * is held before pages are taken, so that it can't fall to what that evicts. */
 static void hold_hit(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
                      struct kvc_path path, const struct kvc_reach *reach, uint64_t tokens)
 {
     struct kvc_job *j = &e->jobs[job];
-    j->hit_pages = reach->usable / e->page_tokens;
     j->hit_blocks = e->block_tokens ? (uint32_t)kvc_div_up(reach->usable, e->block_tokens) : 0;
+    j->hit_pages = (uint32_t)kvc_pool_pages(&r->pool, j->hit_blocks);
     j->held = j->hit_blocks;
     if (j->held)
         kvc_pool_hold(&r->pool, path, 0, j->held);
     j->alloc_pages = j->hit_pages;
+    if (reach->tokens > reach->usable) {
+        j->load_tokens = reach->tokens;
+        kvc_tiers_load(e, job, reach);
+    }
     take_for(e, r, j, tokens);
     kvc_job_set_computed(e, r, job, reach->usable);
     uint32_t kept = reach->tokens > reach->usable ? reach->tokens : reach->usable;
@@ -243,7 +248,7 @@ static bool admit_waiting(struct kvc_engine *e, struct kvc_replica *r, struct st
     uint64_t full = e->block_tokens ? j->known / e->block_tokens : 0;
     uint32_t limit = full < j->path_blocks ? (uint32_t)full : j->path_blocks;
     struct kvc_reach reach;
-    kvc_tiers_lookup(e, r, path, limit, j, &reach);
+    kvc_tiers_lookup(e, r, path, limit, j->known, &reach);
     bool load = reach.tokens > reach.usable;
     uint64_t left = j->known - reach.usable;
     uint32_t tokens = (uint32_t)(left < plan->budget ? left : plan->budget);
@@ -255,20 +260,19 @@ static bool admit_waiting(struct kvc_engine *e, struct kvc_replica *r, struct st
     uint64_t all = e->sc->engine.reserve_full_prompt || load ? j->known
                                                              : (uint64_t)reach.usable + tokens;
     uint32_t h = e->block_tokens ? (uint32_t)kvc_div_up(reach.usable, e->block_tokens) : 0;
-    uint64_t need = kvc_div_up(all, e->page_tokens) - reach.usable / e->page_tokens;
+    uint64_t need = kvc_div_up(all, e->page_tokens), hit_pages = kvc_pool_pages(&r->pool, h);
+    need = need > hit_pages ? need - hit_pages : 0;
     if (need + kvc_pool_unheld(&r->pool, path, h) > kvc_pool_available(&r->pool)) {
         r->blocked = true;
         return false;
     }
     kvc_queue_remove(e, &r->waiting, job);
-    hold_hit(e, r, job, path, &reach, load ? j->known : (uint64_t)reach.usable + tokens);
     kvc_tiers_touch(e, r, path, limit);
+    hold_hit(e, r, job, path, &reach, load ? j->known : (uint64_t)reach.usable + tokens);
     if (load) {
         j->parked_ns = e->now;
         j->order = ++e->orders;
-        j->load_tokens = reach.tokens;
         r->parked++;
-        kvc_tiers_load(e, job, &reach);
         return true;
     }
     start_running(e, r, job);

@@ -41,12 +41,11 @@ static struct kvc_pool *pool_of(const struct kvc_engine *e, const struct kvc_tie
 /* ---- lookup ---- */
 
 void kvc_tiers_lookup(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
-                      uint32_t limit, const struct kvc_job *job, struct kvc_reach *out)
+                      uint32_t limit, uint32_t known, struct kvc_reach *out)
 {
-    uint32_t known = job->known;
     memset(out, 0, sizeof(*out));
     out->hbm = kvc_pool_reach(&r->pool, path, 0, limit);
-    out->usable = kvc_replica_usable(e, out->hbm, known, (uint64_t)job->input + job->output - 1);
+    out->usable = kvc_replica_usable(e, out->hbm, known);
     out->total = out->hbm;
     uint32_t chunk = 0;
     for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++) {
@@ -95,6 +94,49 @@ static uint32_t transfer_new(struct kvc_engine *e, struct kvc_transfer value)
     return i;
 }
 
+static uint32_t piece_new(struct kvc_engine *e, struct kvc_piece value)
+{
+    uint32_t i = e->free_piece;
+    if (i != KVC_NONE) {
+        e->free_piece = e->pieces[i].next;
+    } else {
+        if (!kvc_grow((void **)&e->pieces, &e->cap_pieces, e->n_pieces + 1, sizeof(*e->pieces))) {
+            e->nomem = true;
+            return KVC_NONE;
+        }
+        i = (uint32_t)e->n_pieces++;
+    }
+    e->pieces[i] = value;
+    return i;
+}
+
+static void pieces_free(struct kvc_engine *e, uint32_t list)
+{
+    for (uint32_t i = list, next; i != KVC_NONE; i = next) {
+        next = e->pieces[i].next;
+        e->pieces[i].next = e->free_piece;
+        e->free_piece = i;
+    }
+}
+
+static uint32_t pieces_reverse(struct kvc_engine *e, uint32_t list)
+{
+    uint32_t reversed = KVC_NONE;
+    for (uint32_t i = list, next; i != KVC_NONE; i = next) {
+        next = e->pieces[i].next;
+        e->pieces[i].next = reversed;
+        reversed = i;
+    }
+    return reversed;
+}
+
+static void transfer_free(struct kvc_engine *e, uint32_t transfer)
+{
+    pieces_free(e, e->transfers[transfer].pieces);
+    e->transfers[transfer].next_free = e->free_transfer;
+    e->free_transfer = transfer;
+}
+
 static void start_flow(struct kvc_engine *e, struct kvc_flow_spec *spec, uint64_t latency_ns,
                        uint64_t per_op_ns, uint64_t tokens, uint32_t chunk)
 {
@@ -114,12 +156,13 @@ static void start_load(struct kvc_engine *e, uint32_t job, uint32_t t,
                         ? kvc_div_up(reach->tokens, e->block_tokens)
                         : reach->end[t];
     uint32_t instance = kvc_tier_instance(e, tier, r);
+    struct kvc_piece read = {j->leaf, reach->start[t], (uint32_t)last, KVC_NONE};
     struct kvc_transfer value = {.job = job, .tier = t, .instance = instance, .replica = r->id,
-                                 .leaf = j->leaf, .from = reach->start[t], .to = (uint32_t)last};
-    uint32_t i = transfer_new(e, value);
+                                 .pieces = piece_new(e, read)};
+    uint32_t i = value.pieces == KVC_NONE ? KVC_NONE : transfer_new(e, value);
     if (i == KVC_NONE)
         return;
-    kvc_pool_hold(&tier->pools[instance], kvc_engine_path(e, j->leaf, 0), value.from, value.to);
+    kvc_pool_hold(&tier->pools[instance], kvc_engine_path(e, j->leaf, 0), read.from, read.to);
     struct kvc_flow_spec spec = {.tag = i};
     uint64_t latency = tier->read_latency_ns;
     if (tier->read_link) {
@@ -151,42 +194,97 @@ void kvc_tiers_load(struct kvc_engine *e, uint32_t job, const struct kvc_reach *
 
 /* ---- stores ---- */
 
-/* Writes what the tier lacks of blocks [from, to) of leaf's path. from_above: the bytes come from
- * the tier above, so they don't cross the replica's host link. row: scratch path. */
-static void store_range(struct kvc_engine *e, uint32_t t, const struct kvc_replica *r,
-                        struct kvc_transfer what, bool from_above, uint32_t row)
+static void pass_down(struct kvc_engine *e, struct kvc_evictions *v);
+
+struct piece_list {
+    uint32_t first, last;
+    uint64_t blocks;
+};
+
+/* Appends what pool lacks of blocks [from, end) of leaf's path. */
+static void add_gaps(struct kvc_engine *e, const struct kvc_pool *pool, struct kvc_piece p,
+                     uint32_t row, struct piece_list *out)
+{
+    struct kvc_path path = kvc_engine_path(e, p.leaf, row);
+    for (uint32_t from = p.from, to; from < p.to && kvc_pool_gap(pool, path, &from, &to, p.to);
+         from = to) {
+        uint32_t i = piece_new(e, (struct kvc_piece){p.leaf, from, to, KVC_NONE});
+        if (i == KVC_NONE)
+            return;
+        *(out->last == KVC_NONE ? &out->first : &e->pieces[out->last].next) = i;
+        out->last = i;
+        out->blocks += to - from;
+    }
+}
+
+/* What the tier lacks of a list of pieces, in the same order. */
+static struct piece_list lacking(struct kvc_engine *e, uint32_t list,
+                                 const struct kvc_transfer *what, bool from_above, uint32_t row)
+{
+    const struct kvc_tier *tier = &e->tiers[what->tier];
+    struct piece_list out = {KVC_NONE, KVC_NONE, 0};
+    for (; list != KVC_NONE; list = e->pieces[list].next) {
+        struct kvc_piece p = e->pieces[list];
+        if (from_above && !what->evicted) { /* whole chunks of this tier */
+            uint64_t chunk = tier->chunk_tokens;
+            p.to = (uint32_t)((uint64_t)p.to * e->block_tokens / chunk * chunk / e->block_tokens);
+        }
+        if (tier->selective && what->again < p.to)
+            p.to = what->again;
+        add_gaps(e, &tier->pools[what->instance], p, row, &out);
+    }
+    return out;
+}
+
+/* Gives room to as many blocks of the transfer's pieces as there is, first ones first, and cuts
+ * the list there. Returns how many. */
+static uint64_t make_room(struct kvc_engine *e, uint32_t transfer, uint64_t blocks, uint32_t row)
+{
+    struct kvc_transfer *x = &e->transfers[transfer];
+    struct kvc_pool *pool = &e->tiers[x->tier].pools[x->instance];
+    uint64_t room = kvc_pool_available(pool), left;
+    if (room > blocks)
+        room = blocks;
+    kvc_pool_take(pool, room);
+    uint32_t *link = &x->pieces;
+    for (left = room; *link != KVC_NONE && left; link = &e->pieces[*link].next) {
+        struct kvc_piece *p = &e->pieces[*link];
+        if (p->to - p->from > left)
+            p->to = p->from + (uint32_t)left;
+        left -= p->to - p->from;
+    }
+    pieces_free(e, *link);
+    *link = KVC_NONE;
+    uint32_t reversed = pieces_reverse(e, x->pieces); /* the last one is the oldest */
+    for (uint32_t i = reversed; i != KVC_NONE; i = e->pieces[i].next) {
+        struct kvc_piece p = e->pieces[i];
+        kvc_pool_publish(pool, kvc_engine_path(e, p.leaf, row), p.from, p.to, transfer, true,
+                         false);
+    }
+    x->pieces = pieces_reverse(e, reversed);
+    return room;
+}
+
+/* Writes what a tier lacks of a list of pieces. from_above: the bytes come from the tier above, so
+ * they don't cross the replica's host link. row: scratch path, one for each tier. */
+static void store(struct kvc_engine *e, uint32_t t, const struct kvc_replica *r, uint32_t list,
+                  struct kvc_transfer what, bool from_above)
 {
     struct kvc_tier *tier = &e->tiers[t];
+    uint32_t row = 2 + t;
     what.tier = t;
     what.instance = kvc_tier_instance(e, tier, r);
     what.replica = r->id;
     what.job = KVC_NONE;
-    struct kvc_pool *pool = &tier->pools[what.instance];
-    struct kvc_path path = kvc_engine_path(e, what.leaf, row);
-    uint32_t end = what.to;
-    if (from_above && !what.evicted) { /* whole chunks of this tier */
-        uint64_t chunk = tier->chunk_tokens;
-        end = (uint32_t)((uint64_t)end * e->block_tokens / chunk * chunk / e->block_tokens);
-    }
-    if (tier->selective && what.again < end)
-        end = what.again;
-    uint32_t from = what.from, to;
-    for (; from < end && kvc_pool_gap(pool, path, &from, &to, end); from = to) {
-        uint64_t room = kvc_pool_available(pool);
-        if (!room)
-            return;
-        bool cut = room < to - from;
-        if (cut)
-            to = from + (uint32_t)room;
-        what.from = from;
-        what.to = to;
-        uint32_t i = transfer_new(e, what);
-        if (i == KVC_NONE)
-            return;
-        kvc_pool_take(pool, to - from);
-        kvc_pool_publish(pool, path, from, to, i, true, false);
+    struct piece_list missing = lacking(e, list, &what, from_above, row);
+    what.pieces = missing.first;
+    uint32_t i = missing.blocks ? transfer_new(e, what) : KVC_NONE;
+    if (i == KVC_NONE)
+        return;
+    uint64_t blocks = make_room(e, i, missing.blocks, row);
+    if (blocks) {
         struct kvc_flow_spec spec = {.tag = i};
-        uint64_t latency = tier->write_latency_ns;
+        uint64_t latency = tier->write_latency_ns, tokens = blocks * e->block_tokens;
         if (!from_above)
             spec.path[spec.n_path++] = r->d2h_link;
         if (tier->write_link) {
@@ -194,99 +292,146 @@ static void store_range(struct kvc_engine *e, uint32_t t, const struct kvc_repli
                 tier->write_link[tier->config->scope == KVC_CLUSTER ? r->id : what.instance];
             latency += from_above ? 0 : e->host_latency_ns;
         }
-        uint64_t tokens = (uint64_t)(to - from) * e->block_tokens;
         start_flow(e, &spec, latency, tier->per_op_ns, tokens, tier->chunk_tokens);
         tier->written_bytes += tokens * e->token_bytes;
-        if (cut)
-            return;
+    } else {
+        transfer_free(e, i);
     }
+    pass_down(e, &tier->evictions[what.instance]);
 }
 
 void kvc_tiers_store(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
 {
     if (e->first_tier == KVC_LOWER_TIERS || e->tiers[e->first_tier].on_evict || !e->block_tokens)
         return;
-    struct kvc_job *j = &e->jobs[job];
+    const struct kvc_job *j = &e->jobs[job];
     uint32_t chunk = e->tiers[e->first_tier].chunk_tokens;
     uint64_t to = (uint64_t)j->computed / chunk * chunk / e->block_tokens;
     if (to > j->held)
         to = j->held;
     if (to <= j->hit_blocks)
         return;
-    struct kvc_transfer what = {.leaf = j->leaf, .from = j->hit_blocks, .to = (uint32_t)to,
-                                .again = j->arrived_before};
-    store_range(e, e->first_tier, r, what, false, 1);
+    uint32_t list = piece_new(e, (struct kvc_piece){j->leaf, j->hit_blocks, (uint32_t)to, KVC_NONE});
+    store(e, e->first_tier, r, list, (struct kvc_transfer){.again = j->arrived_before}, false);
+    pieces_free(e, list);
 }
 
-/* A pool above lost blocks [lo, hi) of seg, and the tier below takes what is evicted. */
-static void store_evicted(void *user, uint32_t seg, uint32_t lo, uint32_t hi)
+/* A pool lost blocks [lo, hi) of seg: noted until the pass that evicts is over. */
+static void note_evicted(void *user, uint32_t seg, uint32_t lo, uint32_t hi)
 {
-    const struct kvc_eviction *v = user;
-    struct kvc_engine *e = v->engine;
-    uint32_t depth = e->segments[seg].depth;
-    struct kvc_transfer what = {.leaf = seg, .from = depth + lo, .to = depth + hi,
-                                .evicted = true};
-    store_range(e, v->tier, &e->replicas[v->replica], what, v->tier != e->first_tier,
-                2 + (v->tier < KVC_LOWER_TIERS ? v->tier : 0));
+    struct kvc_evictions *v = user;
+    uint32_t depth = v->engine->segments[seg].depth;
+    uint32_t i = piece_new(v->engine, (struct kvc_piece){seg, depth + lo, depth + hi, v->pieces});
+    if (i != KVC_NONE)
+        v->pieces = i;
+}
+
+/* Offers what a pool evicted to the tier below that takes it. */
+static void pass_down(struct kvc_engine *e, struct kvc_evictions *v)
+{
+    uint32_t list = v->pieces;
+    if (!v->engine || list == KVC_NONE)
+        return;
+    v->pieces = KVC_NONE;
+    store(e, v->tier, &e->replicas[v->replica], list, (struct kvc_transfer){.evicted = true},
+          v->tier != e->first_tier);
+    pieces_free(e, list);
+}
+
+void kvc_tiers_store_evicted(struct kvc_engine *e, struct kvc_replica *r)
+{
+    struct kvc_evictions *v = &r->evictions;
+    if (!v->engine)
+        return;
+    struct piece_list lost = {KVC_NONE, KVC_NONE, 0};
+    for (uint32_t i = v->pieces; i != KVC_NONE; i = e->pieces[i].next)
+        add_gaps(e, &r->pool, e->pieces[i], 1, &lost); /* less what was computed again since */
+    pieces_free(e, v->pieces);
+    v->pieces = lost.first;
+    pass_down(e, v);
 }
 
 /* ---- ends of transfers ---- */
 
-/* Blocks that passed through host memory on their way up stay in dram, if there is room. */
-static void promote(struct kvc_engine *e, const struct kvc_transfer *x, const struct kvc_replica *r,
-                    struct kvc_path path)
+/* What a store brought becomes readable, the last block first, and then, with the stored run above
+ * it, the youngest. */
+static void settle_pieces(struct kvc_engine *e, const struct kvc_transfer *x, uint32_t list,
+                          uint32_t owner)
 {
-    const struct kvc_tier *dram = &e->tiers[0];
-    if (x->tier == 0 || dram->config->write != KVC_WRITE_THROUGH || !dram->config->present)
-        return;
-    struct kvc_pool *pool = pool_of(e, dram, r);
-    uint32_t from = x->from, to;
-    for (; from < x->to && kvc_pool_gap(pool, path, &from, &to, x->to); from = to) {
-        uint64_t room = kvc_pool_available(pool);
-        if (room < to - from)
-            to = from + (uint32_t)room;
-        if (to == from)
-            break;
-        kvc_pool_take(pool, to - from);
-        kvc_pool_publish(pool, path, from, to, KVC_NONE, false, false);
-        kvc_pool_release(pool, path, from, to, KVC_NONE, false);
+    struct kvc_pool *pool = &e->tiers[x->tier].pools[x->instance];
+    uint32_t reversed = pieces_reverse(e, list);
+    for (uint32_t i = reversed; i != KVC_NONE; i = e->pieces[i].next) {
+        struct kvc_piece p = e->pieces[i];
+        kvc_pool_settle(pool, kvc_engine_path(e, p.leaf, 0), p.from, p.to, owner);
     }
-    kvc_pool_touch(pool, path, kvc_pool_reach(pool, path, 0, x->to));
+    for (uint32_t i = pieces_reverse(e, reversed); i != KVC_NONE; i = e->pieces[i].next) {
+        struct kvc_piece p = e->pieces[i];
+        struct kvc_path path = kvc_engine_path(e, p.leaf, 0);
+        kvc_pool_touch(pool, path, kvc_pool_reach(pool, path, 0, p.to));
+    }
 }
 
-static void load_done(struct kvc_engine *e, const struct kvc_transfer *x)
+static void settle(struct kvc_engine *e, uint32_t transfer)
 {
-    struct kvc_tier *tier = &e->tiers[x->tier];
-    struct kvc_pool *pool = &tier->pools[x->instance];
-    struct kvc_path path = kvc_engine_path(e, x->leaf, 0);
-    kvc_pool_release(pool, path, x->from, x->to, KVC_NONE, false);
-    uint64_t whole = e->jobs[x->job].load_tokens / e->block_tokens;
-    struct kvc_transfer read = *x; /* less a last block that was read in part */
-    if (read.to > whole)
-        read.to = (uint32_t)whole;
+    settle_pieces(e, &e->transfers[transfer], e->transfers[transfer].pieces, transfer);
+    transfer_free(e, transfer);
+}
+
+/* Blocks that passed through host memory on their way up stay in dram, if there is room. */
+static void promote(struct kvc_engine *e, struct kvc_piece p, const struct kvc_replica *r)
+{
+    struct kvc_tier *dram = &e->tiers[0];
+    struct kvc_pool *pool = pool_of(e, dram, r);
+    struct piece_list missing = {KVC_NONE, KVC_NONE, 0};
+    add_gaps(e, pool, p, 2, &missing);
+    struct kvc_transfer value = {.job = KVC_NONE, .replica = r->id, .pieces = missing.first,
+                                 .instance = kvc_tier_instance(e, dram, r)};
+    uint32_t i = missing.blocks ? transfer_new(e, value) : KVC_NONE;
+    if (i == KVC_NONE)
+        return;
+    make_room(e, i, missing.blocks, 2);
+    settle(e, i);
+    pass_down(e, &dram->evictions[value.instance]);
+}
+
+static void load_done(struct kvc_engine *e, uint32_t transfer)
+{
+    struct kvc_transfer x = e->transfers[transfer];
+    struct kvc_piece p = e->pieces[x.pieces];
+    struct kvc_tier *tier = &e->tiers[x.tier];
+    struct kvc_pool *pool = &tier->pools[x.instance];
+    struct kvc_path path = kvc_engine_path(e, p.leaf, 0);
+    kvc_pool_release(pool, path, p.from, p.to, KVC_NONE, false);
+    uint64_t whole = e->jobs[x.job].load_tokens / e->block_tokens;
+    if (p.to > whole) /* a last block that was read in part */
+        p.to = (uint32_t)whole;
     if (!tier->config->inclusive)
-        kvc_pool_drop(pool, path, read.from, read.to);
-    promote(e, &read, &e->replicas[x->replica], path);
-    if (--e->jobs[x->job].loads == 0)
-        kvc_replica_loaded(e, x->job);
+        kvc_pool_drop(pool, path, p.from, p.to);
+    transfer_free(e, transfer);
+    if (x.tier > 0 && e->sc->tiers[0].present && e->sc->tiers[0].write == KVC_WRITE_THROUGH)
+        promote(e, p, &e->replicas[x.replica]);
+    if (--e->jobs[x.job].loads == 0)
+        kvc_replica_loaded(e, x.job);
 }
 
 void kvc_tiers_transfer_done(struct kvc_engine *e, uint32_t transfer)
 {
     struct kvc_transfer x = e->transfers[transfer];
     if (x.job != KVC_NONE) {
-        load_done(e, &x);
-    } else {
-        struct kvc_pool *pool = &e->tiers[x.tier].pools[x.instance];
-        struct kvc_path path = kvc_engine_path(e, x.leaf, 0);
-        kvc_pool_settle(pool, path, x.from, x.to, transfer);
-        kvc_pool_touch(pool, path, kvc_pool_reach(pool, path, 0, x.to));
-        const struct kvc_tier *next = next_tier(e, x.tier);
-        if (next && !next->on_evict)
-            store_range(e, (uint32_t)(next - e->tiers), &e->replicas[x.replica], x, true, 1);
+        load_done(e, transfer);
+        return;
     }
-    e->transfers[transfer].next_free = e->free_transfer;
-    e->free_transfer = transfer;
+    const struct kvc_tier *next = next_tier(e, x.tier);
+    if (next && !next->on_evict) {
+        uint32_t list = x.pieces;
+        e->transfers[transfer].pieces = KVC_NONE;
+        settle_pieces(e, &x, list, transfer);
+        transfer_free(e, transfer);
+        store(e, (uint32_t)(next - e->tiers), &e->replicas[x.replica], list, x, true);
+        pieces_free(e, list);
+    } else {
+        settle(e, transfer);
+    }
 }
 
 /* ---- set-up ---- */
@@ -415,9 +560,9 @@ static void connect_evictions(struct kvc_engine *e)
     const struct kvc_tier *first = &e->tiers[e->first_tier];
     for (uint32_t i = 0; i < e->n_replicas && first->on_evict; i++) {
         struct kvc_replica *r = &e->replicas[i];
-        r->eviction = (struct kvc_eviction){e, i, e->first_tier};
-        r->pool.evicted = store_evicted;
-        r->pool.evicted_user = &r->eviction;
+        r->evictions = (struct kvc_evictions){e, i, e->first_tier, KVC_NONE};
+        r->pool.evicted = note_evicted;
+        r->pool.evicted_user = &r->evictions;
     }
     for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++) {
         const struct kvc_tier *next = next_tier(e, t);
@@ -426,8 +571,8 @@ static void connect_evictions(struct kvc_engine *e)
         for (uint32_t i = e->n_replicas; i-- > 0;) {
             uint32_t k = kvc_tier_instance(e, &e->tiers[t], &e->replicas[i]);
             e->tiers[t].evictions[k] =
-                (struct kvc_eviction){e, i, (uint32_t)(next - e->tiers)};
-            e->tiers[t].pools[k].evicted = store_evicted;
+                (struct kvc_evictions){e, i, (uint32_t)(next - e->tiers), KVC_NONE};
+            e->tiers[t].pools[k].evicted = note_evicted;
             e->tiers[t].pools[k].evicted_user = &e->tiers[t].evictions[k];
         }
     }
@@ -436,7 +581,7 @@ static void connect_evictions(struct kvc_engine *e)
 enum kvc_status kvc_tiers_init(struct kvc_engine *e, struct kvc_error *err)
 {
     e->first_tier = KVC_LOWER_TIERS;
-    e->free_transfer = KVC_NONE;
+    e->free_transfer = e->free_piece = KVC_NONE;
     for (uint32_t t = KVC_LOWER_TIERS; t-- > 0;) {
         e->tiers[t].config = &e->sc->tiers[t];
         if (e->sc->tiers[t].present)
@@ -468,4 +613,5 @@ void kvc_tiers_clear(struct kvc_engine *e)
         kvc_free(tier->write_link);
     }
     kvc_free(e->transfers);
+    kvc_free(e->pieces);
 }

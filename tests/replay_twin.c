@@ -320,6 +320,15 @@ static void create(struct twin *tw)
     for (uint32_t s = 0; s < t->n_segments; s++)
         for (uint32_t off = 0; off < t->seg_len[s]; off++)
             tw->node_depth[tw->seg_base[s] + off] = t->seg_depth[s] + off;
+    tw->node_parent = twin_alloc(tw->n_nodes, sizeof *tw->node_parent);
+    for (uint32_t s = 0; s < t->n_segments; s++) {
+        uint32_t parent = t->seg_parent[s], base = tw->seg_base[s];
+
+        tw->node_parent[base] =
+            parent == KVC_SEG_NONE ? TWIN_NONE : tw->seg_base[parent] + t->seg_len[parent] - 1;
+        for (uint32_t off = 1; off < t->seg_len[s]; off++)
+            tw->node_parent[base + off] = base + off - 1;
+    }
     tw->n_rep = tw->sc->cluster.replicas;
     tw->rep = twin_alloc(tw->n_rep, sizeof *tw->rep);
     for (uint32_t i = 0; i < tw->n_rep; i++) {
@@ -375,6 +384,7 @@ static void destroy(struct twin *tw)
     kvc_free(tw->asked);
     kvc_free(tw->had);
     kvc_free(tw->node_depth);
+    kvc_free(tw->node_parent);
 }
 
 /* The next event: earliest, then transfers, arrivals, replicas. Returns false when none is left. */

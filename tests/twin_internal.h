@@ -81,7 +81,7 @@ struct twin {
     uint32_t n_req;
     struct req *req;
     bool *ever_published, *asked, *had; /* per node; had: on the path of an arrival so far */
-    uint32_t *node_depth;
+    uint32_t *node_depth, *node_parent;
     struct replica *rep;
     uint32_t n_rep;
     struct { uint64_t time; bool join; } *pending; /* per request; time NONE = no event */
@@ -106,7 +106,7 @@ uint32_t pool_run(const struct twin *tw, const struct replica *rep, const struct
 uint32_t pool_usable(const struct twin *tw, uint32_t run, uint32_t n_tokens);
 uint64_t pool_unheld_pages(const struct replica *rep, const struct req *r, uint32_t h);
 void pool_hold_hit(struct replica *rep, struct req *r, uint32_t h);
-void pool_alloc(struct twin *tw, struct replica *rep, struct req *r, uint64_t pages);
+void pool_alloc(struct replica *rep, struct req *r, uint64_t pages);
 /* Publishes blocks up to the last one whose tokens are all among the first c. */
 void pool_publish(struct twin *tw, struct replica *rep, struct req *r, uint32_t c);
 void pool_release(struct twin *tw, struct replica *rep, struct req *r);

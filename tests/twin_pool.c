@@ -121,16 +121,13 @@ void pool_hold_hit(struct replica *rep, struct req *r, uint32_t h)
     }
 }
 
-void pool_alloc(struct twin *tw, struct replica *rep, struct req *r, uint64_t pages)
+void pool_alloc(struct replica *rep, struct req *r, uint64_t pages)
 {
-    rep->n_evicted = 0;
     while (rep->plain < pages)
         evict_head(rep);
     rep->plain -= pages;
     r->new_pages += pages;
     r->anon += pages;
-    if (rep->n_evicted)
-        tiers_after_evict(tw, rep);
 }
 
 void pool_publish(struct twin *tw, struct replica *rep, struct req *r, uint32_t c)

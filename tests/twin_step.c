@@ -12,7 +12,10 @@ static uint64_t ceil_pages(const struct twin *tw, uint64_t tokens)
 /* New pages a request must own beyond its hit to have computed c tokens. */
 static uint64_t pages_for(const struct twin *tw, const struct req *r, uint64_t c)
 {
-    return ceil_pages(tw, c) - r->usable / tw->P;
+    uint32_t h = (r->usable + tw->B - 1) / tw->B;
+    uint64_t need = ceil_pages(tw, c), held = (uint64_t)h * tw->B / tw->P;
+
+    return need > held ? need - held : 0;
 }
 
 static void finish(struct twin *tw, struct replica *rep, struct req *r)
@@ -66,7 +69,7 @@ static void schedule_tokens(struct twin *tw, struct replica *rep, struct req *r,
     uint64_t need = pages_for(tw, r, (uint64_t)r->c + tokens);
 
     if (need > r->new_pages)
-        pool_alloc(tw, rep, r, need - r->new_pages);
+        pool_alloc(rep, r, need - r->new_pages);
     r->sched = tokens;
     *budget -= tokens < *budget ? tokens : *budget;
     pool_publish(tw, rep, r, r->c + tokens);
@@ -196,7 +199,7 @@ static enum admit park(struct twin *tw, struct replica *rep, struct req *r,
     tiers_touch(tw, rep, r);
     pool_hold_hit(rep, r, h);
     tiers_load(tw, rep, r, reach); /* first: what it reads must not fall to its own evictions */
-    pool_alloc(tw, rep, r, pages_for(tw, r, r->N));
+    pool_alloc(rep, r, pages_for(tw, r, r->N));
     reqs_remove(&rep->waiting, r);
     reqs_push(&rep->parked, r);
     r->state = REQ_PARKED;
@@ -335,6 +338,9 @@ void step_due(struct twin *tw, struct replica *rep)
             go = rep->ready.n ? admit_ready(tw, rep, &budget, &any)
                               : admit_waiting(tw, rep, &budget, &any);
     }
+    if (rep->n_evicted)
+        tiers_after_evict(tw, rep);
+    rep->n_evicted = 0;
     if (rep->running.n > tw->out->peak_running)
         tw->out->peak_running = rep->running.n;
     if (any)

@@ -211,7 +211,7 @@ void tiers_touch(struct twin *tw, const struct replica *rep, const struct req *r
         inst = &tw->tiers->of[k][instance_of(tw, k, rep->index)];
         for (uint32_t b = 0; b < r->n_path && ((uint64_t)b + 1) * tw->B <= r->N; b++) {
             s = find(inst, r->path[b]);
-            if (!s)
+            if (!s || !s->readable)
                 break;
             s->touched = stamp;
         }
@@ -321,13 +321,38 @@ static void insert(struct twin *tw, struct instance *inst, uint32_t node, uint32
     inst->at[inst->n++] = (struct stored){node, depth, !at_once, stamp, stamp, at_once};
 }
 
+/* The end of a write, or an insertion: touches the blocks, the last one first, then the leading
+ * stored run of the path up to each. */
+static void came_in(struct twin *tw, struct instance *inst, const uint32_t *nodes, uint32_t n)
+{
+    uint64_t stamp;
+
+    for (uint32_t i = n; i-- > 0;)
+        find(inst, nodes[i])->touched = ++tw->tiers->stamp;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t *run = twin_alloc(tw->node_depth[nodes[i]] + 1, sizeof *run), k = 0;
+
+        for (uint32_t node = nodes[i]; node != TWIN_NONE; node = tw->node_parent[node])
+            run[k++] = node;
+        stamp = ++tw->tiers->stamp;
+        while (k-- > 0) {
+            struct stored *s = find(inst, run[k]);
+
+            if (!s || !s->readable)
+                break;
+            s->touched = stamp;
+        }
+        kvc_free(run);
+    }
+}
+
 /* Stores those of the batch that are not there yet, as many as get room, shallow ones first. */
 static void store(struct twin *tw, int k, uint32_t instance, struct batch *batch,
                   const struct replica *rep, struct req *r, bool at_once)
 {
     struct twin_tiers *ts = tw->tiers;
     struct instance *inst = &ts->of[k][instance];
-    uint64_t stamp, block_bytes = tw->B * tw->setup->kv_bytes_per_token;
+    uint64_t block_bytes = tw->B * tw->setup->kv_bytes_per_token;
     struct transfer *t;
     uint32_t n = 0;
 
@@ -343,18 +368,12 @@ static void store(struct twin *tw, int k, uint32_t instance, struct batch *batch
         n = inst->capacity > inst->n ? (uint32_t)(inst->capacity - inst->n) : 0;
     if (n == 0)
         return;
-    stamp = ++ts->stamp;
-    for (uint32_t b = 0; r && !tw->setup->store_leaves_order && b < r->pub; b++) {
-        struct stored *s = find(inst, r->path[b]);
-
-        if (!s)
-            break;
-        s->touched = stamp;
-    }
-    for (uint32_t i = 0; i < n; i++)
-        insert(tw, inst, batch->nodes[i], batch->depths[i], stamp, at_once);
-    if (at_once)
+    for (uint32_t i = n; i-- > 0;) /* the last one is the oldest */
+        insert(tw, inst, batch->nodes[i], batch->depths[i], ++ts->stamp, at_once);
+    if (at_once) {
+        came_in(tw, inst, batch->nodes, n);
         return;
+    }
     t = new_transfer(ts, n);
     t->tier = (uint32_t)k;
     t->instance = instance;
@@ -435,6 +454,9 @@ static void written(struct twin *tw, const struct transfer *t)
 
         s->readable = true;
         s->holds--;
+    }
+    came_in(tw, inst, t->nodes, t->n);
+    for (uint32_t i = 0; i < t->n; i++) {
         if (t->request && ((uint64_t)t->depths[i] + 1) * tw->B > tokens)
             continue; /* "in the same way": whole chunks of that tier */
         if (below >= 0 && (tw->sc->tiers[below].write == KVC_WRITE_THROUGH ||
@@ -481,37 +503,34 @@ void tiers_load(struct twin *tw, struct replica *rep, struct req *r, const struc
     }
 }
 
-static void load_ended(struct twin *tw, struct req *r)
+/* One transfer of a load has ended; the last one lets the request go on. */
+static void load_ended(struct twin *tw, struct transfer *t)
 {
-    struct twin_tiers *ts = tw->tiers;
+    struct req *r = t->request;
     struct replica *rep = &tw->rep[r->replica];
-    struct batch up = {twin_alloc(r->n_path, sizeof(uint32_t)),
-                       twin_alloc(r->n_path, sizeof(uint32_t)), 0};
+    struct instance *inst = &tw->tiers->of[t->tier][t->instance];
+    struct batch up = {twin_alloc(t->n, sizeof(uint32_t)), twin_alloc(t->n, sizeof(uint32_t)), 0};
+    uint64_t stamp = ++tw->tiers->stamp;
 
-    for (uint32_t i = 0; i < ts->n_transfers; i++) {
-        struct transfer *t = &ts->transfers[i];
-        struct instance *inst = &ts->of[t->tier][t->instance];
+    for (uint32_t j = 0; j < t->n; j++) {
+        struct stored *s = find(inst, t->nodes[j]);
+        bool whole = ((uint64_t)t->depths[j] + 1) * tw->B <= r->load_T;
 
-        if (!t->load || t->request != r)
-            continue;
-        for (uint32_t j = 0; j < t->n; j++) {
-            struct stored *s = find(inst, t->nodes[j]);
-            bool whole = ((uint64_t)t->depths[j] + 1) * tw->B <= r->load_T;
-
-            s->holds--;
-            if (whole && t->tier > 0) {
-                up.nodes[up.n] = t->nodes[j];
-                up.depths[up.n++] = t->depths[j];
-            }
-            if (whole && !tw->sc->tiers[t->tier].inclusive && s->holds == 0)
-                drop(inst, t->nodes[j]);
+        s->holds--;
+        s->touched = stamp;
+        if (whole && t->tier > 0) {
+            up.nodes[up.n] = t->nodes[j];
+            up.depths[up.n++] = t->depths[j];
         }
-        t->n = 0;
-        t->request = NULL;
+        if (whole && !tw->sc->tiers[t->tier].inclusive && s->holds == 0)
+            drop(inst, t->nodes[j]);
     }
-    step_load_done(tw, r);
+    t->n = 0;
+    t->request = NULL;
     if (up.n && tw->sc->tiers[0].present && tw->sc->tiers[0].write == KVC_WRITE_THROUGH)
         store(tw, 0, instance_of(tw, 0, rep->index), &up, rep, r, true);
+    if (--r->loads_open == 0)
+        step_load_done(tw, r);
     kvc_free(up.nodes);
     kvc_free(up.depths);
 }
@@ -529,8 +548,8 @@ void tiers_advance(struct twin *tw)
     if (!kvc_links_pop(tw->tiers->links, tw->now, &end))
         return;
     t = tw->tiers->transfers[end.tag];
-    if (!t.load)
+    if (t.load)
+        load_ended(tw, &tw->tiers->transfers[end.tag]);
+    else
         written(tw, &t);
-    else if (--t.request->loads_open == 0)
-        load_ended(tw, t.request);
 }
