@@ -74,18 +74,17 @@ void kvc_collect_cost(const struct kvc_engine *e, struct kvc_result *r)
     }
     c->usd_per_million_cached_tokens = per_million(tiers_usd, r->hit_tokens);
 
-    /* A token that a lower tier served is a token not prefilled: GPU time at its price, less what
-     * the tiers cost. What is saved only turns into money where GPUs can be given back. */
-    double gpu_s_per_token = e->computed_tokens
-                                 ? e->prefill_s * gpus_per_replica / (double)e->computed_tokens
-                                 : 0;
-    r->gpu_seconds_per_million_missed_tokens = gpu_s_per_token * 1e6;
-    uint64_t lower = r->hit_tokens - r->tiers[0].hit_tokens;
-    if (hours > 0 && r->n_tiers > 1) {
-        double saved_per_hour = (double)lower * gpu_s_per_token / 3600 / hours *
-                                (gpus > 0 ? c->part_gpu / gpus : 0);
+    r->gpu_seconds_per_million_missed_tokens =
+        e->computed_tokens ? e->prefill_s * gpus_per_replica * 1e6 / (double)e->computed_tokens : 0;
+
+    /* GPU time that the same requests would take more without lower tiers, at its price, less what
+     * the tiers cost. It only turns into money where GPUs can be given back. */
+    if (hours > 0 && e->hbm_only_s >= 0) {
+        double saved_gpu_s = (e->hbm_only_s - work_s) * gpus_per_replica;
+        double gpu_usd_per_s = gpus > 0 ? c->part_gpu / gpus / 3600 : 0;
         c->saving_vs_hbm_only_usd_per_month =
-            (saved_per_hour - c->part_dram - c->part_nvme - c->part_network) * HOURS_PER_MONTH;
+            (saved_gpu_s * gpu_usd_per_s / hours - c->part_dram - c->part_nvme - c->part_network) *
+            HOURS_PER_MONTH;
     }
     for (uint32_t k = 0; k < r->n_tenants; k++) {
         const struct kvc_tenant_result *t = &r->tenants[k];

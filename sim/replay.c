@@ -512,6 +512,24 @@ static double clock_s(clockid_t id)
     return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
+/* What the same requests keep the GPUs busy for when there is nothing below HBM. */
+static enum kvc_status run_hbm_only(struct kvc_engine *e, struct kvc_error *err)
+{
+    struct kvc_scenario bare = *e->sc;
+    struct kvc_replay_options options = *e->options;
+    struct kvc_engine other = {.trace = e->trace, .sc = &bare, .options = &options};
+    for (uint32_t t = 0; t < KVC_LOWER_TIERS; t++)
+        bare.tiers[t].present = false;
+    options.progress = NULL;
+    enum kvc_status st = init(&other, err);
+    if (st == KVC_OK)
+        st = run(&other, err);
+    if (st == KVC_OK)
+        e->hbm_only_s = other.prefill_s + other.decode_s;
+    clear(&other);
+    return st;
+}
+
 enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *trace,
                                const struct kvc_scenario *scenario,
                                const struct kvc_replay_options *options, struct kvc_error *err)
@@ -526,6 +544,9 @@ enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *
         st = init(&e, err);
     if (st == KVC_OK)
         st = run(&e, err);
+    e.hbm_only_s = -1;
+    if (st == KVC_OK && e.first_tier < KVC_LOWER_TIERS && !e.options->skip_bounds)
+        st = run_hbm_only(&e, err);
     if (st == KVC_OK)
         st = kvc_collect(&e, &result, err);
     clear(&e);
