@@ -43,7 +43,7 @@ static void put_tiles(const struct kvc_page *p)
     put_tile(t, "Million input tokens computed", kvc_fmt_usd(r->cost.usd_per_million_input_tokens),
              more);
     if (r->n_tiers > 1)
-        put_tile(t, "Saving against HBM only, at most",
+        put_tile(t, "Saving against HBM only",
                  kvc_fmt_usd(r->has_prefix && r->arrived
                                  ? r->cost.saving_vs_hbm_only_usd_per_month
                                  : (double)NAN),

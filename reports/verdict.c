@@ -96,8 +96,8 @@ static void say_no_lower_tier(struct kvc_text *t, const struct kvc_findings *f,
                       kvc_fmt_bytes((double)r->tiers[0].capacity_bytes).s);
 }
 
-/* The saving counts every hit of a lower tier, and HBM alone would have kept some of them: it is
- * the most they can save. So a loss is certain, and a gain is not. */
+/* The saving compares with the same run without lower tiers; it is money only where the freed GPU
+ * time is used. */
 static void say_whether_it_pays(struct kvc_text *t, const struct kvc_findings *f,
                                 const struct kvc_result *r)
 {
@@ -118,9 +118,9 @@ static void say_whether_it_pays(struct kvc_text *t, const struct kvc_findings *f
                          "more than the GPU time they free.",
                       kvc_fmt_usd(-saving).s);
     else
-        kvc_text_addf(t, "The tiers below HBM save at most %s a month (%s of the bill) after their "
-                         "own cost: if HBM alone would keep none of what they serve, and the GPU "
-                         "time they free is put to use.",
+        kvc_text_addf(t, "The tiers below HBM save %s a month (%s of the bill) after their own "
+                         "cost, against the same run with HBM only, if the GPU time they free is "
+                         "put to use.",
                       kvc_fmt_usd(saving).s, kvc_fmt_percent(saving / month).s);
     if (f->lower_hit_rate > 0)
         put_tier_worth(t, f, r);

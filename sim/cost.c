@@ -79,6 +79,8 @@ void kvc_collect_cost(const struct kvc_engine *e, struct kvc_result *r)
 
     /* GPU time that the same requests would take more without lower tiers, at its price, less what
      * the tiers cost. It only turns into money where GPUs can be given back. */
+    if (r->n_tiers > 1 && e->hbm_only_s < 0)
+        c->saving_vs_hbm_only_usd_per_month = NAN;
     if (hours > 0 && e->hbm_only_s >= 0) {
         double saved_gpu_s = (e->hbm_only_s - work_s) * gpus_per_replica;
         double gpu_usd_per_s = gpus > 0 ? c->part_gpu / gpus / 3600 : 0;
