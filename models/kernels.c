@@ -342,7 +342,7 @@ bool kvc_kernels_allreduce(const struct kvc_kernels *kernels, uint32_t gpus,
     allreduce_rows(member2(kernels->doc, "allreduce", "nccl"), gpus, custom_max_bytes, HUGE_VAL,
                    out);
     /* A message can always be padded to a larger one, so the table must not fall. B200's 8-GPU
-     * table has such a hump below 1 MB that served runs do not show (ACCURACY.md section 8). */
+     * table has such a hump below 1 MB that served runs do not show. */
     for (size_t i = out->n; i-- > 1;)
         if (out->ns[i - 1] > out->ns[i])
             out->ns[i - 1] = out->ns[i];

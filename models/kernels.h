@@ -43,7 +43,7 @@ struct kvc_prefill_form {
     uint32_t knots;
     double log_tokens[KVC_M_KNOTS], ratio[KVC_M_KNOTS];
 };
-struct kvc_mla_form { /* ANALYSIS.md section 5 */
+struct kvc_mla_form { /* docs/models.md, latent attention */
     double decode_overhead_ns, decode_bandwidth, decode_compute;
     double prefill_overhead_ns, prefill_compute, prefill_c;
 };

@@ -123,7 +123,7 @@ static enum kvc_status layer_products(struct products *p, struct kvc_step_model 
     return status;
 }
 
-/* Launches of small kernels and the bytes they move, per layer (ACCURACY.md section 1). */
+/* Launches of small kernels and the bytes they move, per layer (docs/models.md). */
 static double elementwise_ns(const struct kvc_step_model *m, double tokens)
 {
     const struct kvc_llm *l = &m->llm;
@@ -135,7 +135,7 @@ static double elementwise_ns(const struct kvc_step_model *m, double tokens)
            1e9 * bytes / (m->engine.elementwise_bandwidth.value * m->gpu.hbm_bytes_per_s.value);
 }
 
-/* Where the shape is not measured: ANALYSIS.md section 6's form with H100's bf16 constants, the
+/* Where the shape is not measured: a roofline form with H100's bf16 constants, the
  * experts' weights and products on this GPU's own peaks. */
 static double moe_closed_form_ns(const struct kvc_step_model *m, double tokens)
 {

@@ -94,7 +94,7 @@ void kvc_step_explain(const struct kvc_step_model *model, kvc_figure_fn fn, void
     if (model->quantise_ns > 0) {
         snprintf(value, sizeof value, "%.6g us", model->quantise_ns / 1e3);
         fn(user, "engine", "quantise launch fused away", value, "fitted",
-           "validation/ACCURACY.md section 1");
+           "model form checked on public engine rows (aiconfigurator silicon_sample.csv @095f58a)");
     }
     tell(&t, "engine", "memory overhead of a rank", &e->memory_overhead_bytes, 1e9, "GB");
     fn(user, "engine", "activations of a step", "2 B x tokens x widths + logits", "assumed",

@@ -383,7 +383,7 @@ static void empty_steps_and_hosts_share(void **state)
     uint64_t host = 1, with;
     assert_int_equal(kvc_step_ns(m, NULL, 0, 0, 0, 0, &host), 0);
     assert_int_equal(host, 0);
-    /* h0 + h1 n, and hp with a prefill (ACCURACY.md section 3) */
+    /* h0 + h1 n, and hp with a prefill */
     kvc_step_ns(m, NULL, 0, 10, 1000, 10, &host);
     assert_int_equal(host, 166000 + 85000);
     with = kvc_step_ns(m, &c, 1, 10, 1000, 11, &host);

@@ -28,7 +28,7 @@ M_KNOTS = [1, 2, 4, 8, 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512
            1536, 1792, 2048, 2560, 3072, 3584, 4096, 8192, 16384, 32768]
 S_KNOTS = [64, 128, 256, 512, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 10240, 12288, 16384]
 # Rows' dtype, bytes of an activation and a weight, which peak, whose table, and the separate quantise
-# launch in it that engines fuse (validation/ACCURACY.md section 1).
+# launch in it that engines fuse (model form checked on public engine rows (aiconfigurator silicon_sample.csv @095f58a)).
 DTYPES = {"bf16": ("bfloat16", 2.0, 2.0, 0, BACKEND, VERSION, 0),
           "fp8": ("fp8", 1.0, 1.0, 1, BACKEND, VERSION, 4800),
           "fp8_block": ("fp8_block", 1.0, 1.0, 1, "trtllm", "1.3.0rc20", 3500),
@@ -46,7 +46,7 @@ def rows(path):
 
 
 def roofline_us(m, n, k, c, ab, wb, peak, bw):
-    """Form A of ANALYSIS.md section 1: overhead + max(compute, memory)."""
+    """Three constants: overhead + max(compute, memory)."""
     ov, ec, eb = c
     return ov + 1e6 * max(2.0 * m * n * k / (ec * peak),
                           (m * k * ab + n * k * wb + 2.0 * m * n) / (eb * bw))
@@ -234,7 +234,7 @@ def fit_prefill(kernels, gpu):
             "kind": "fitted", "source": f"kernels/aic/{name}",
             "range": "new tokens >= 64, no prefix measured: past > 0 is extrapolated",
             "launch_ns": round(x[0]), "flops": float(round(x[1] * 1e3) * 10**9), "q0": q0, "p0": round(x[2], 1),
-            "q0_kind": "assumed", "q0_source": "one 128-row tile; kernels/ANALYSIS.md section 3b found "
+            "q0_kind": "assumed", "q0_source": "one 128-row tile; LLMServingSim's RTX PRO 6000 grid @5daddb21 fits "
             "127..289 on another GPU",
             "residual_form": residual([f(x, d) / d[4] - 1 for d in use]),
             "residual": residual([t(d) / d[4] - 1 for d in use]),
@@ -269,7 +269,7 @@ def mla(consts, gpu):
     for kv, name in (("bf16", "bfloat16"), ("fp8", "fp8")):
         g, c = consts.get((gpu, "generation_mla", name)), consts.get((gpu, "context_mla", name))
         if g and c:
-            out[kv] = {"kind": "assumed", "source": "kernels/ANALYSIS.md section 5: TensorRT-LLM's latent "
+            out[kv] = {"kind": "assumed", "source": "own fit of aiconfigurator tables @095f58a: TensorRT-LLM's latent "
                        "attention on this GPU, taken for vLLM",
                        "decode_overhead_ns": round(1e3 * g[0]), "decode_bandwidth": g[1],
                        "decode_compute": g[2], "prefill_overhead_ns": round(1e3 * c[0]),
@@ -279,7 +279,7 @@ def mla(consts, gpu):
 
 def generic(outdir, consts):
     """For GPUs without kernel tables: H100's vLLM efficiencies on the GPU's own peaks."""
-    why = "H100's closed form (kernels/ANALYSIS.md) on this GPU's datasheet peaks"
+    why = "H100's closed form (own fit of aiconfigurator tables @095f58a) on this GPU's datasheet peaks"
     gemm, dec, pre = {}, {}, {}
     for key, (dtype, ab, wb, _, backend, _, quantise_ns) in DTYPES.items():
         if ("h100_sxm", backend, dtype) in consts:
@@ -304,7 +304,7 @@ def generic(outdir, consts):
 def mi300x(outdir, consts):
     """MI300X: block-scaled fp8 products from aiter's tuned tables, the rest from single points."""
     one = "hardware.json: "
-    fp8 = {"kind": "fitted", "source": "kernels/ANALYSIS.md section 2: ROCm/aiter tuned block-scale fp8, "
+    fp8 = {"kind": "fitted", "source": "own fit: ROCm/aiter tuned block-scale fp8, "
            "304 CUs; winners of an autotuner, few rows at m <= 64", "overhead_us": 13.6,
            "compute_efficiency": 0.313, "bandwidth_efficiency": 0.488, "activation_bytes": 1.0,
            "weight_bytes": 1.0}

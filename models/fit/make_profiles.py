@@ -38,7 +38,7 @@ def gpu(s):
     hbm, tf, hl = s["hbm_gb_s"], s["tflops_dense"], s["host_link"]
     mem = scaled(s["memory_gb"], 1e9)
     if i in DRIVER:
-        mem = fig(DRIVER[i], "assumed", "as drivers report it, validation/ACCURACY.md section 8 detail 4")
+        mem = fig(DRIVER[i], "assumed", "total as drivers report it; KV-limited public engine rows fit it (aiconfigurator silicon_sample.csv @095f58a)")
     ds = hl["datasheet_gb_s_per_dir"]
 
     def host(key):
