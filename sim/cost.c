@@ -77,12 +77,13 @@ void kvc_collect_cost(const struct kvc_engine *e, struct kvc_result *r)
     r->gpu_seconds_per_million_missed_tokens =
         e->computed_tokens ? e->prefill_s * gpus_per_replica * 1e6 / (double)e->computed_tokens : 0;
 
-    /* GPU time that the same requests would take more without lower tiers, at its price, less what
-     * the tiers cost. It only turns into money where GPUs can be given back. */
-    if (r->n_tiers > 1 && e->hbm_only_s < 0)
+    /* Prefill time that the same requests would take more without lower tiers, at the GPUs' price,
+     * less what the tiers cost. (Decode time is left out: it moves with how many happen to decode
+     * at once.) It only turns into money where GPUs can be given back. */
+    if (r->n_tiers > 1 && e->hbm_only_prefill_s < 0)
         c->saving_vs_hbm_only_usd_per_month = NAN;
-    if (hours > 0 && e->hbm_only_s >= 0) {
-        double saved_gpu_s = (e->hbm_only_s - work_s) * gpus_per_replica;
+    if (hours > 0 && e->hbm_only_prefill_s >= 0) {
+        double saved_gpu_s = (e->hbm_only_prefill_s - e->prefill_s) * gpus_per_replica;
         double gpu_usd_per_s = gpus > 0 ? c->part_gpu / gpus / 3600 : 0;
         c->saving_vs_hbm_only_usd_per_month =
             (saved_gpu_s * gpu_usd_per_s / hours - c->part_dram - c->part_nvme - c->part_network) *

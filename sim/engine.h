@@ -210,7 +210,7 @@ struct kvc_engine {
     uint64_t arrived, done, events, steps;
     double prefill_s, decode_s; /* busy time; steps that do both are split by tokens */
     uint64_t computed_tokens;   /* prompt tokens computed, repeats included */
-    double hbm_only_s;          /* busy time of the same run without lower tiers; < 0: not known */
+    double hbm_only_prefill_s;  /* of the same run without lower tiers; < 0: not known */
     uint64_t end_ns;
     struct kvc_timeline timeline;
     uint32_t *link_class; /* per link: which class, links of one name being one */

@@ -512,7 +512,7 @@ static double clock_s(clockid_t id)
     return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
-/* What the same requests keep the GPUs busy for when there is nothing below HBM. */
+/* What prefill takes for the same requests when there is nothing below HBM. */
 static enum kvc_status run_hbm_only(struct kvc_engine *e, struct kvc_error *err)
 {
     struct kvc_scenario bare = *e->sc;
@@ -525,7 +525,7 @@ static enum kvc_status run_hbm_only(struct kvc_engine *e, struct kvc_error *err)
     if (st == KVC_OK)
         st = run(&other, err);
     if (st == KVC_OK)
-        e->hbm_only_s = other.prefill_s + other.decode_s;
+        e->hbm_only_prefill_s = other.prefill_s;
     clear(&other);
     return st;
 }
@@ -544,7 +544,7 @@ enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *
         st = init(&e, err);
     if (st == KVC_OK)
         st = run(&e, err);
-    e.hbm_only_s = -1;
+    e.hbm_only_prefill_s = -1;
     if (st == KVC_OK && e.first_tier < KVC_LOWER_TIERS && !e.options->skip_bounds)
         st = run_hbm_only(&e, err);
     if (st == KVC_OK)
