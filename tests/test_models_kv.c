@@ -205,6 +205,20 @@ static void promised_profiles_exist(void **state)
     assert_false(kvc_gpu_find("mi300x")->kernels_measured);
 }
 
+/* A GPU's host link is one profile for all GPUs of its kind; it must not promise more than this GPU
+ * was measured or assumed to reach (2 %: A100 is stated once as 26.28 and once as 26 GB/s). */
+static void host_links_are_no_faster_than_their_gpu(void **state)
+{
+    (void)state;
+    for (const char *const *name = kvc_gpu_names(); *name; name++) {
+        const struct kvc_gpu *g = kvc_gpu_find(*name);
+        const struct kvc_link_profile *l = kvc_link_find(g->host_link);
+        assert_non_null(l);
+        assert_true(l->read_bytes_per_s.value <= 1.02 * g->h2d_bytes_per_s.value);
+        assert_true(l->write_bytes_per_s.value <= 1.02 * g->d2h_bytes_per_s.value);
+    }
+}
+
 static void shown_profiles_name_their_sources(void **state)
 {
     (void)state;
@@ -238,6 +252,7 @@ int main(void)
         cmocka_unit_test(names_are_found_in_any_spelling),
         cmocka_unit_test(every_figure_has_a_kind_and_a_source),
         cmocka_unit_test(promised_profiles_exist),
+        cmocka_unit_test(host_links_are_no_faster_than_their_gpu),
         cmocka_unit_test(shown_profiles_name_their_sources),
     };
     return cmocka_run_group_tests_name("models_kv", tests, NULL, NULL);

@@ -14,7 +14,7 @@ import sys
 # What a driver reports as total memory, where it differs from the datasheet's GB.
 DRIVER = {"h100_sxm": 85e9, "h200_sxm": 150e9, "b200_sxm": 191e9}
 LINKS = {"h100_sxm": "pcie5-x16", "h200_sxm": "pcie5-x16", "b200_sxm": "pcie5-x16",
-         "gh200_96": "nvlink-c2c", "gh200_144": "nvlink-c2c", "gb200": "nvlink-c2c",
+         "gh200_96": "nvlink-c2c", "gh200_144": "nvlink-c2c", "gb200": "nvlink-c2c-gb200",
          "a100_80": "pcie4-x16", "l40s": "pcie4-x16"}
 MEASURED = ("h100_sxm", "h200_sxm", "b200_sxm", "gb200")
 
