@@ -135,8 +135,9 @@ static double elementwise_ns(const struct kvc_step_model *m, double tokens)
            1e9 * bytes / (m->engine.elementwise_bandwidth.value * m->gpu.hbm_bytes_per_s.value);
 }
 
-/* Where the shape is not measured: a roofline form with H100's bf16 constants, the
- * experts' weights and products on this GPU's own peaks. */
+/* Where the shape is not measured: a roofline, the experts' weights and products on this GPU's own
+ * peaks. Launch and compute share are rounded from a fit of aiconfigurator's tables @095f58a (H100,
+ * vLLM, bf16: 64.9 us, 0.34); the bandwidth share of that fit, 1.01, is not physical: 0.8 assumed. */
 static double moe_closed_form_ns(const struct kvc_step_model *m, double tokens)
 {
     const struct kvc_llm *l = &m->llm;
@@ -162,7 +163,8 @@ static double allreduce_ns(const struct kvc_step_model *m, const struct parts *p
         return 0;
     if (m->allreduce_measured)
         return kvc_allreduce_ns(&p->allreduce, bytes);
-    /* H100's eight GPUs reach half of a link's rate, with 6 us of latency */
+    /* Rounded from a fit of aiconfigurator's tables @095f58a: eight H100 take 5.4 us in a graph and
+     * reach 195 (vLLM's kernel) to 219 GB/s (NCCL) of the link's 450. */
     return 6e3 + 1e9 * bytes / (0.5 * m->gpu.gpu_link_bytes_per_s.value);
 }
 
@@ -267,6 +269,7 @@ static bool fill_prefill(struct kvc_step_model *m, double per_key, double layers
             double launch = layers * form->launch_ns;
             v = (kvc_prefill_ratio(form, q) * (launch + plain * keys) - launch) / keys;
         }
+        /* a short chunk is nearly all launch: the little that is left may be noise, even negative */
         m->prefill.ns[i] = v > 0.5 * plain ? v : 0.5 * plain;
     }
     return table_finish(&m->prefill, 0);
@@ -347,7 +350,7 @@ static enum kvc_status build_attention(struct kvc_step_model *m, struct kvc_erro
             return kvc_fail_nomem(err);
     }
     m->attention_exact = exact_decode && exact_prefill;
-    if (m->llm.linear_layers) /* read and write the state of each sequence */
+    if (m->llm.linear_layers) /* read and write each sequence's state; 0.8 of the rate is assumed */
         m->decode_per_sequence += 1e9 * 2.0 * (double)m->llm.linear_state_bytes / m->tp /
                                   (0.8 * m->gpu.hbm_bytes_per_s.value);
     return KVC_OK;

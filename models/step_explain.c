@@ -45,16 +45,20 @@ static void tell_kernels(const struct teller *t, const struct kvc_step_model *m)
         snprintf(part, sizeof part, "prefill_attention.%s.%u", kv, m->llm.head_dim);
         tell_part(t, m, "prefill attention", part, "past > 0 extrapolated");
     }
-    if (m->tp > 1) {
-        tell_part(t, m, "all-reduce to 8 MB", "allreduce.graph",
-                  m->allreduce_measured ? "table over bytes" : "6 us + bytes / half a GPU link");
-        tell_part(t, m, "all-reduce above 8 MB", "allreduce.nccl",
-                  m->allreduce_measured ? "table over bytes" : "6 us + bytes / half a GPU link");
+    if (m->tp > 1 && m->allreduce_measured) {
+        tell_part(t, m, "all-reduce to 8 MB", "allreduce.graph", "table over bytes");
+        tell_part(t, m, "all-reduce above 8 MB", "allreduce.nccl", "table over bytes");
+    } else if (m->tp > 1) {
+        t->fn(t->user, "kernels", "all-reduce", "6 us + bytes / half a GPU link", "assumed",
+              "as 8 x H100 (aiconfigurator tables @095f58a); not measured for this GPU and count");
     }
-    if (m->llm.experts) {
-        snprintf(part, sizeof part, "moe.%s", m->moe_measured ? moe_names[m->weights] : "-");
-        tell_part(t, m, "experts", part,
-                  m->moe_measured ? "table over tokens" : "closed form, 17-46 % off");
+    if (m->llm.experts && m->moe_measured) {
+        snprintf(part, sizeof part, "moe.%s", moe_names[m->weights]);
+        tell_part(t, m, "experts", part, "table over tokens");
+    } else if (m->llm.experts) {
+        t->fn(t->user, "kernels", "experts", "closed form, 17-46 % off", "assumed",
+              "H100's bf16 form (own fit of aiconfigurator tables @095f58a), 0.8 of the bandwidth; "
+              "this shape is not measured");
     }
     if (m->llm.linear_layers)
         t->fn(t->user, "kernels", "linear attention", "products and state traffic only", "assumed",
@@ -75,8 +79,6 @@ void kvc_step_explain(const struct kvc_step_model *model, kvc_figure_fn fn, void
     tell(&t, "gpu", "HBM bandwidth", &g->hbm_bytes_per_s, 1e9, "GB/s");
     tell(&t, "gpu", "bf16 peak", &g->bf16_flops, 1e12, "TFLOP/s");
     tell(&t, "gpu", "fp8 peak", &g->fp8_flops, 1e12, "TFLOP/s");
-    tell(&t, "gpu", "host to GPU", &g->h2d_bytes_per_s, 1e9, "GB/s");
-    tell(&t, "gpu", "GPU to host", &g->d2h_bytes_per_s, 1e9, "GB/s");
     tell(&t, "gpu", "power limit", &g->tdp_w, 1, "W");
     snprintf(value, sizeof value, "%u layers, hidden %u, %u/%u heads of %u", model->llm.layers,
              model->llm.hidden, model->llm.heads, model->llm.kv_heads, model->llm.head_dim);
