@@ -63,7 +63,7 @@ struct kvc_scenario {
     struct { uint64_t ttft_p99_ns, tpot_p99_ns; } slo; /* 0 = none */
     struct {
         double gpu_hour_usd, dram_gb_month_usd, nvme_gb_month_usd, remote_gb_month_usd,
-            power_usd_per_kwh; /* NAN: the profiles' figure */
+            power_usd_per_kwh; /* NAN: the profiles' figures; power then is in the rent */
     } prices;
     uint64_t seed;
 

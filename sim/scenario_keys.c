@@ -133,7 +133,7 @@ static const struct kvc_scenario_key keys[] = {
     REAL("prices.remote_gb_month_usd", NULL, "USD", prices.remote_gb_month_usd, 0, 1e6, "",
          "unset = the profile's"),
     REAL("prices.power_usd_per_kwh", NULL, "USD", prices.power_usd_per_kwh, 0, 1e6, "",
-         "unset = the profile's"),
+         "unset = power is part of the GPU's rent"),
     {"seed", NULL, "N", KVC_KEY_U64, AT(seed), 0, 0, NULL, NULL, "0", "of all random choices"},
 };
 

@@ -28,7 +28,7 @@ M_KNOTS = [1, 2, 4, 8, 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512
            1536, 1792, 2048, 2560, 3072, 3584, 4096, 8192, 16384, 32768]
 S_KNOTS = [64, 128, 256, 512, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 10240, 12288, 16384]
 # Rows' dtype, bytes of an activation and a weight, which peak, whose table, and the separate quantise
-# launch in it that engines fuse (model form checked on public engine rows (aiconfigurator silicon_sample.csv @095f58a)).
+# launch in it that engines fuse (a form checked on aiconfigurator's silicon_sample.csv @095f58a).
 DTYPES = {"bf16": ("bfloat16", 2.0, 2.0, 0, BACKEND, VERSION, 0),
           "fp8": ("fp8", 1.0, 1.0, 1, BACKEND, VERSION, 4800),
           "fp8_block": ("fp8_block", 1.0, 1.0, 1, "trtllm", "1.3.0rc20", 3500),
