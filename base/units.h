@@ -6,6 +6,8 @@
 
 #include <kvcast/kvcast.h>
 
+#define KVC_HOURS_PER_MONTH 730.0 /* 8,760 of a year / 12 */
+
 /* field names the quantity in errors. kB MB GB TB are powers of 1000, KiB MiB GiB TiB of 1024. */
 enum kvc_status kvc_parse_bytes(const char *text, const char *field, uint64_t *out,
                                 struct kvc_error *err);

@@ -102,7 +102,8 @@ const struct kvc_cli_command kvc_cmd_gen = {
         "KIND is rag-chat (shared system prompt, a document per session drawn by Zipf's law, some "
         "turns), shared-prompt (single questions behind one system prompt) or agent (long "
         "sessions of tool calls). Sessions arrive at random at a steady rate (Poisson). The log "
-        "is Mooncake JSON lines with session_id and delay; equal seeds give equal logs.",
+        "is Mooncake JSON lines with session_id and delay; equal seeds give equal logs. The kinds' "
+        "figures are assumed, not fitted to a log.",
     .options = options,
     .run = run,
 };

@@ -32,6 +32,7 @@ struct kvc_route_request {
 
 struct kvc_router_ops {
     const char *name, *summary;
+    const char *assumed; /* a figure of the rule that nobody published, in words; NULL: none */
     bool wants_load;   /* views carry load; else they are empty */
     bool wants_prefix; /* and prefix hits */
     /* Returns the replica. rng is a stream of the router's own; load_weight from the scenario. */

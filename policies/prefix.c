@@ -59,6 +59,7 @@ static uint32_t pick(const struct kvc_route_request *request, const struct kvc_r
 const struct kvc_router_ops kvc_router_prefix = {
     .name = "prefix",
     .summary = "the longest cached prefix, less load_weight times the extra work waiting",
+    .assumed = "a token of context in decoding counts 1/16 of a queued one",
     .wants_prefix = true,
     .wants_load = true,
     .pick = pick,

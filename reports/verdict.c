@@ -3,10 +3,12 @@
  * rests on, and "it does not pay" is as likely an answer as any. */
 #include "reports/reports.h"
 
+#include "base/units.h"
+
 #include <math.h>
 #include <string.h>
 
-#define HOURS_PER_MONTH 730.0
+#define LITTLE 0.02 /* of the bill: below it a saving is lost in the bands of its figures */
 
 static void put_tier_shares(struct kvc_text *t, const struct kvc_findings *f,
                             const struct kvc_result *r)
@@ -108,7 +110,7 @@ static void say_whether_it_pays(struct kvc_text *t, const struct kvc_findings *f
         return;
     }
     double saving = r->cost.saving_vs_hbm_only_usd_per_month;
-    double month = r->cost.usd_per_hour * HOURS_PER_MONTH;
+    double month = r->cost.usd_per_hour * KVC_HOURS_PER_MONTH;
     if (!r->has_prefix || isnan(saving))
         kvc_text_add(t, "Whether the tiers below HBM pay is unknown.");
     else if (f->lower_hit_rate == 0)
@@ -206,14 +208,15 @@ static const char *headline(const struct kvc_findings *f, const struct kvc_resul
         return "What a cache would save is unknown";
     if (r->n_tiers < 2)
         return isnan(gain) || !(hour > 0) ? "HBM alone"
-               : gain < 0.02 * hour       ? "HBM alone is enough for this traffic"
+               : gain < LITTLE * hour     ? "HBM alone is enough for this traffic"
                                           : "More cache than HBM could save some of the bill";
     if (isnan(saving))
         return "Whether the tiers below HBM pay is unknown";
     if (f->lower_hit_rate == 0 || saving <= 0)
         return "The tiers below HBM do not pay for this traffic";
-    return saving < 0.02 * hour * HOURS_PER_MONTH ? "The tiers below HBM save next to nothing"
-                                                  : "The tiers below HBM can pay for this traffic";
+    return saving < LITTLE * hour * KVC_HOURS_PER_MONTH
+               ? "The tiers below HBM save next to nothing"
+               : "The tiers below HBM can pay for this traffic";
 }
 
 static void keep(char *dst, size_t size, struct kvc_text *t)

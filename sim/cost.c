@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the run costs, and per token. An hour's price is GPUs at their rental price, tiers at their
- * price per GB (1e9 bytes) and month of 730 hours, the network where there is a remote tier, and
- * power where a price of power is given (rental prices include it).
+ * price per GB (1e9 bytes) and month, the network where there is a remote tier, and power where a
+ * price of power is given (rental prices include it).
  *
  * Attribution: GPU cost goes to prompt tokens computed and to output tokens by the busy time of
  * prefill and decode, idle time in proportion; the tiers and the network go to cached tokens. */
 #include "sim/collect.h"
 
-#include <math.h>
+#include "base/units.h"
 
-#define HOURS_PER_MONTH 730.0
+#include <math.h>
 
 static double priced(double given, double profile)
 {
@@ -31,7 +31,7 @@ static double tier_usd_per_hour(const struct kvc_engine *e, const struct kvc_res
             continue;
         double own = e->sc->tiers[k].gb_month_usd;
         return (double)r->tiers[i].capacity_bytes * 1e-9 * priced(own, gb_month_usd) /
-               HOURS_PER_MONTH;
+               KVC_HOURS_PER_MONTH;
     }
     return 0;
 }
@@ -87,7 +87,7 @@ void kvc_collect_cost(const struct kvc_engine *e, struct kvc_result *r)
         double gpu_usd_per_s = gpus > 0 ? c->part_gpu / gpus / 3600 : 0;
         c->saving_vs_hbm_only_usd_per_month =
             (saved_gpu_s * gpu_usd_per_s / hours - c->part_dram - c->part_nvme - c->part_network) *
-            HOURS_PER_MONTH;
+            KVC_HOURS_PER_MONTH;
     }
     for (uint32_t k = 0; k < r->n_tenants; k++) {
         const struct kvc_tenant_result *t = &r->tenants[k];

@@ -138,6 +138,9 @@ static void explain_traffic(struct notes *n, const struct kvc_engine *e,
     snprintf(value, sizeof(value), "%u tokens", s->block_tokens);
     assume(n, "traffic", "prefix identity", s->has_prefix ? value : "none in the log", "measured",
            "the trace's own block ids; nothing finer is invented");
+    if (e->n_replicas > 1 && e->router->assumed)
+        assume(n, "router", e->router->name, e->router->assumed, "assumed",
+               "kvcast's own rule; 0 as router.load_weight follows the cache only");
     snprintf(value, sizeof(value), "%u tokens", e->page_tokens);
     assume(n, "engine", "page", value, "published", "vLLM CacheConfig, default block size");
     snprintf(value, sizeof(value), "%llu bytes", (unsigned long long)e->token_bytes);
@@ -180,6 +183,7 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
 {
     uint64_t span = e->trace->n_requests ? e->trace->arrival_ns[e->trace->n_requests - 1] : 0;
     double scaled = (double)span / (e->sc->arrivals.scale > 0 ? e->sc->arrivals.scale : 1);
+    /* a tenth of the log and a minute: more than what the last answers take to come */
     if (e->sc->arrivals.mode == KVC_ARRIVALS_OPEN && span &&
         (double)e->end_ns > 1.1 * scaled + 60e9)
         warn(n, "overloaded", "Serving took %.0f s for %.0f s of arrivals: the cluster is "
