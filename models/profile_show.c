@@ -2,12 +2,12 @@
 #include "models/profile_show.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "models/kernels.h"
 
@@ -16,30 +16,8 @@ struct show {
     bool json, brief; /* brief: one line a profile, text only */
     bool kernels;     /* a GPU asked for by name */
     struct kvc_json j;
-    char *text;
-    size_t len, cap;
-    bool failed;
+    struct kvc_text text;
 };
-
-KVC_PRINTF(2, 3)
-static void say(struct show *s, const char *fmt, ...)
-{
-    char line[2048];
-    va_list args;
-
-    va_start(args, fmt);
-    int n = vsnprintf(line, sizeof line, fmt, args);
-    va_end(args);
-    if (n < 0 || s->failed)
-        return;
-    size_t add = (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
-    if (!kvc_grow((void **)&s->text, &s->cap, s->len + add + 1, 1)) {
-        s->failed = true;
-        return;
-    }
-    memcpy(s->text + s->len, line, add + 1);
-    s->len += add;
-}
 
 /* key is the JSON name, in base units; label, divide and unit are for people. */
 static void figure(struct show *s, const char *key, const char *label, const struct kvc_figure *f,
@@ -54,7 +32,7 @@ static void figure(struct show *s, const char *key, const char *label, const str
     } else {
         char value[48];
         snprintf(value, sizeof value, "%.6g %s", f->value / divide, unit);
-        say(s, "  %-26s %-16s %-10s %s\n", label, value, f->kind, f->source);
+        kvc_text_addf(&s->text, "  %-26s %-16s %-10s %s\n", label, value, f->kind, f->source);
     }
 }
 
@@ -63,7 +41,7 @@ static void count(struct show *s, const char *key, const char *label, uint64_t v
     if (s->json)
         kvc_json_u64(&s->j, key, value);
     else if (value)
-        say(s, "  %-26s %llu\n", label, (unsigned long long)value);
+        kvc_text_addf(&s->text, "  %-26s %llu\n", label, (unsigned long long)value);
 }
 
 static void words(struct show *s, const char *key, const char *label, const char *value)
@@ -71,7 +49,7 @@ static void words(struct show *s, const char *key, const char *label, const char
     if (s->json)
         kvc_json_string(&s->j, key, value);
     else if (value)
-        say(s, "  %-26s %s\n", label, value);
+        kvc_text_addf(&s->text, "  %-26s %s\n", label, value);
 }
 
 static void open_profile(struct show *s, const char *name, const char *title)
@@ -82,7 +60,7 @@ static void open_profile(struct show *s, const char *name, const char *title)
         if (title)
             kvc_json_string(&s->j, "title", title);
     } else {
-        say(s, "%s%s%s\n", name, title ? ": " : "", title ? title : "");
+        kvc_text_addf(&s->text, "%s%s%s\n", name, title ? ": " : "", title ? title : "");
     }
 }
 
@@ -107,7 +85,7 @@ static void kernel_part(void *user, const char *part, const char *kind, const ch
         char error[32] = "-";
         if (!isnan(mape_percent))
             snprintf(error, sizeof error, "%.1f %% off", mape_percent);
-        say(s, "  %-26s %-16s %-10s %s\n", part, error, kind, source);
+        kvc_text_addf(&s->text, "  %-26s %-16s %-10s %s\n", part, error, kind, source);
     }
 }
 
@@ -121,7 +99,7 @@ static void show_kernels(struct show *s, const struct kvc_gpu *g)
         if (s->json)
             kvc_json_open_object(&s->j, "kernels");
         else
-            say(s, "  kernel times, %s, mean error on their rows\n", *b);
+            kvc_text_addf(&s->text, "  kernel times, %s, mean error on their rows\n", *b);
         kvc_kernels_parts(k, kernel_part, s);
         if (s->json)
             kvc_json_close(&s->j);
@@ -132,10 +110,12 @@ static void show_kernels(struct show *s, const struct kvc_gpu *g)
 static void show_gpu(struct show *s, const struct kvc_gpu *g)
 {
     if (s->brief) {
-        say(s, "%-12s %-32s %5.0f GB %6.0f GB/s %5.0f bf16 %5.0f fp8 TFLOP/s %6.2f USD/h  %s\n",
-            g->id, g->name, g->memory_bytes.value / 1e9, g->hbm_bytes_per_s.value / 1e9,
-            g->bf16_flops.value / 1e12, g->fp8_flops.value / 1e12, g->usd_per_hour.value,
-            g->kernels_measured ? "kernels measured" : "kernels assumed");
+        kvc_text_addf(&s->text,
+                      "%-12s %-32s %5.0f GB %6.0f GB/s %5.0f bf16 %5.0f fp8 TFLOP/s %6.2f USD/h  "
+                      "%s\n",
+                      g->id, g->name, g->memory_bytes.value / 1e9, g->hbm_bytes_per_s.value / 1e9,
+                      g->bf16_flops.value / 1e12, g->fp8_flops.value / 1e12, g->usd_per_hour.value,
+                      g->kernels_measured ? "kernels measured" : "kernels assumed");
         return;
     }
     open_profile(s, g->id, g->name);
@@ -165,10 +145,11 @@ static void show_gpu(struct show *s, const struct kvc_gpu *g)
 static void show_llm(struct show *s, const struct kvc_llm *m)
 {
     if (s->brief) {
-        say(s, "%-26s %3u layers %8.1f B parameters %8llu KV bytes/token (bf16)%s\n", m->name,
-            m->layers, m->params_total_b,
-            (unsigned long long)kvc_llm_kv_bytes_per_token(m, KVC_BF16, 1),
-            m->no_step_model ? "  no step times" : "");
+        kvc_text_addf(&s->text,
+                      "%-26s %3u layers %8.1f B parameters %8llu KV bytes/token (bf16)%s\n",
+                      m->name, m->layers, m->params_total_b,
+                      (unsigned long long)kvc_llm_kv_bytes_per_token(m, KVC_BF16, 1),
+                      m->no_step_model ? "  no step times" : "");
         return;
     }
     open_profile(s, m->name, NULL);
@@ -196,7 +177,7 @@ static void show_llm(struct show *s, const struct kvc_llm *m)
     if (s->json)
         kvc_json_double(&s->j, "params_total_b", m->params_total_b);
     else if (m->params_total_b > 0)
-        say(s, "  %-26s %.2f billion\n", "parameters", m->params_total_b);
+        kvc_text_addf(&s->text, "  %-26s %.2f billion\n", "parameters", m->params_total_b);
     words(s, "weights_dtype", "published weights", m->weights_dtype);
     words(s, "no_step_model", "no step times", m->no_step_model);
     words(s, "source", "source", m->source);
@@ -206,10 +187,11 @@ static void show_llm(struct show *s, const struct kvc_llm *m)
 static void show_link(struct show *s, const struct kvc_link_profile *l)
 {
     if (s->brief) {
-        say(s,
-            "%-14s read %7.2f GB/s  write %7.2f GB/s  latency %9.1f us  per operation %8.2f us\n",
-            l->name, l->read_bytes_per_s.value / 1e9, l->write_bytes_per_s.value / 1e9,
-            l->latency_ns.value / 1e3, l->per_op_ns.value / 1e3);
+        kvc_text_addf(&s->text,
+                      "%-14s read %7.2f GB/s  write %7.2f GB/s  latency %9.1f us  per operation "
+                      "%8.2f us\n",
+                      l->name, l->read_bytes_per_s.value / 1e9, l->write_bytes_per_s.value / 1e9,
+                      l->latency_ns.value / 1e3, l->per_op_ns.value / 1e3);
         return;
     }
     open_profile(s, l->name, NULL);
@@ -302,8 +284,8 @@ enum kvc_status kvc_models_show(char **out, const char *kind, const char *name, 
         kvc_json_close(&s.j);
         kvc_json_close(&s.j);
     }
-    char *text = json ? kvc_json_take(&s.j) : s.text;
-    if (status == KVC_OK && (!text || s.failed))
+    char *text = json ? kvc_json_take(&s.j) : s.text.buf;
+    if (status == KVC_OK && (!text || s.text.failed))
         status = kvc_fail_nomem(err);
     if (status != KVC_OK) {
         kvc_free(text);

@@ -1,26 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Text under construction, numbers as people read them, and files that are written whole or not
- * at all. Numbers never depend on the process's locale. */
+ * Text as HTML and CSV want it, numbers as people read them, and files that are written whole or
+ * not at all. Numbers never depend on the process's locale. */
 #ifndef KVC_REPORTS_OUT_H
 #define KVC_REPORTS_OUT_H
 
-#include <kvcast/kvcast.h>
+#include "base/text.h"
 
-/* ---- a growing text ---- */
+/* ---- text ---- */
 
-struct kvc_text {
-    char *buf; /* NUL-terminated once something was added */
-    size_t len, cap;
-    bool failed; /* out of memory: later calls do nothing */
-};
-
-void kvc_text_add(struct kvc_text *t, const char *s);
-void kvc_text_addn(struct kvc_text *t, const char *s, size_t n);
-KVC_PRINTF(2, 3)
-void kvc_text_addf(struct kvc_text *t, const char *fmt, ...); /* no %f or %g: locale */
+/* kvc_text_addf with %f or %g would follow the locale: use the numbers below. */
 void kvc_text_html(struct kvc_text *t, const char *s); /* escaped; bad UTF-8 becomes U+FFFD */
-void kvc_text_csv(struct kvc_text *t, const char *s);         /* a field of RFC 4180 */
-void kvc_text_clear(struct kvc_text *t);
+void kvc_text_csv(struct kvc_text *t, const char *s);  /* a field of RFC 4180 */
 
 /* ---- numbers for people ---- */
 

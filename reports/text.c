@@ -1,48 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "reports/out.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-
-static bool room(struct kvc_text *t, size_t more)
-{
-    if (t->failed || more > SIZE_MAX - t->len - 1 ||
-        !kvc_grow((void **)&t->buf, &t->cap, t->len + more + 1, 1))
-        t->failed = true;
-    return !t->failed;
-}
-
-void kvc_text_addn(struct kvc_text *t, const char *s, size_t n)
-{
-    if (!room(t, n))
-        return;
-    memcpy(t->buf + t->len, s, n);
-    t->len += n;
-    t->buf[t->len] = '\0';
-}
-
-void kvc_text_add(struct kvc_text *t, const char *s)
-{
-    kvc_text_addn(t, s, strlen(s));
-}
-
-void kvc_text_addf(struct kvc_text *t, const char *fmt, ...)
-{
-    va_list args, again;
-    va_start(args, fmt);
-    va_copy(again, args);
-    int n = vsnprintf(NULL, 0, fmt, args);
-    va_end(args);
-    if (n < 0)
-        t->failed = true;
-    else if (room(t, (size_t)n)) {
-        vsnprintf(t->buf + t->len, (size_t)n + 1, fmt, again);
-        t->len += (size_t)n;
-    }
-    va_end(again);
-}
 
 /* Length of the well-formed UTF-8 sequence at s, 0 if there is none (RFC 3629). */
 static size_t utf8_length(const unsigned char *s)
@@ -98,10 +57,4 @@ void kvc_text_csv(struct kvc_text *t, const char *s)
         kvc_text_addn(t, s, 1);
     }
     kvc_text_add(t, "\"");
-}
-
-void kvc_text_clear(struct kvc_text *t)
-{
-    kvc_free(t->buf);
-    memset(t, 0, sizeof(*t));
 }

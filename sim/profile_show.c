@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * kvc_profile_show: presets are known here, the other profiles to models/. */
-#include <stdio.h>
-#include <string.h>
-
-#include "base/alloc.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "models/profile_show.h"
 #include "sim/scenario_internal.h"
@@ -24,35 +21,15 @@ static void preset_json(struct kvc_json *j, const struct kvc_preset *p)
     kvc_json_close(j);
 }
 
-static bool add_line(char **text, size_t *len, size_t *cap, const char *line)
+static void preset_text(struct kvc_text *t, const struct kvc_preset *p, bool brief)
 {
-    size_t n = strlen(line);
-
-    if (!kvc_grow((void **)text, cap, *len + n + 1, 1))
-        return false;
-    memcpy(*text + *len, line, n + 1);
-    *len += n;
-    return true;
-}
-
-static bool preset_text(char **text, size_t *len, size_t *cap, const struct kvc_preset *p,
-                        bool brief)
-{
-    char line[1024];
-
-    snprintf(line, sizeof line, brief ? "%-16s %s%s%s\n" : "%s: %s%s%s\n", p->name, p->summary,
-             p->refused ? " -- " : "", p->refused ? p->refused : "");
-    if (!add_line(text, len, cap, line))
-        return false;
+    kvc_text_addf(t, brief ? "%-16s %s%s%s\n" : "%s: %s%s%s\n", p->name, p->summary,
+                  p->refused ? " -- " : "", p->refused ? p->refused : "");
     if (brief)
-        return true;
-    for (const struct kvc_setting *s = p->settings; s && s->key; s++) {
-        snprintf(line, sizeof line, "  %-32s %s\n", s->key, s->value);
-        if (!add_line(text, len, cap, line))
-            return false;
-    }
-    snprintf(line, sizeof line, "  %-32s %s\n", "source", p->source);
-    return add_line(text, len, cap, line);
+        return;
+    for (const struct kvc_setting *s = p->settings; s && s->key; s++)
+        kvc_text_addf(t, "  %-32s %s\n", s->key, s->value);
+    kvc_text_addf(t, "  %-32s %s\n", "source", p->source);
 }
 
 static enum kvc_status unknown_preset(const char *name, struct kvc_error *err)
@@ -70,9 +47,7 @@ static enum kvc_status unknown_preset(const char *name, struct kvc_error *err)
 static enum kvc_status show_presets(char **out, const char *name, bool json, struct kvc_error *err)
 {
     struct kvc_json j;
-    char *text = NULL;
-    size_t len = 0, cap = 0;
-    bool ok = true;
+    struct kvc_text t = {0};
 
     if (name && !kvc_preset_find(name))
         return unknown_preset(name, err);
@@ -83,24 +58,24 @@ static enum kvc_status show_presets(char **out, const char *name, bool json, str
         kvc_json_string(&j, "kind", "preset");
         kvc_json_open_array(&j, "profiles");
     }
-    for (const struct kvc_preset *p = kvc_presets(); p->name && ok; p++) {
+    for (const struct kvc_preset *p = kvc_presets(); p->name; p++) {
         if (name && !kvc_name_equal(p->name, name))
             continue;
         if (json)
             preset_json(&j, p);
         else
-            ok = preset_text(&text, &len, &cap, p, !name);
+            preset_text(&t, p, !name);
     }
     if (json) {
         kvc_json_close(&j);
         kvc_json_close(&j);
-        text = kvc_json_take(&j);
+        t.buf = kvc_json_take(&j);
     }
-    if (!ok || !text) {
-        kvc_free(text);
+    if (t.failed || !t.buf) {
+        kvc_text_clear(&t);
         return kvc_fail_nomem(err);
     }
-    *out = text;
+    *out = t.buf;
     return KVC_OK;
 }
 
