@@ -2,6 +2,7 @@
 #include "reports/reports.h"
 
 #include "base/alloc.h"
+#include "base/distribution.h"
 #include "base/error.h"
 
 #include <math.h>
@@ -182,12 +183,6 @@ static void find_knee(struct kvc_findings *f, const struct kvc_result *r)
 
 /* ---- TTFT by what served the prompt ---- */
 
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static unsigned class_of(const struct kvc_request_result *q)
 {
     for (unsigned i = 1; i < KVC_MAX_TIERS; i++) {
@@ -199,7 +194,7 @@ static unsigned class_of(const struct kvc_request_result *q)
 
 static void fill_quantiles(struct kvc_ttft_class *c, uint64_t *ns, uint64_t n)
 {
-    qsort(ns, n, sizeof(*ns), by_value);
+    qsort(ns, n, sizeof(*ns), kvc_order_u64);
     c->count = n;
     for (size_t i = 0; n && i < KVC_TTFT_QUANTILES; i++) {
         double rank = ceil(kvc_ttft_quantile(i) * (double)n - 1e-9);

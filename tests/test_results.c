@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "sim/bounds.h"
-#include "sim/distribution.h"
+#include "base/distribution.h"
 #include "sim/timeline.h"
 #include "traces/forest.h"
 
@@ -44,7 +44,7 @@ static void percentiles_are_nearest_rank(void **state)
         }
         qsort(sorted, n, sizeof *sorted, ascending);
         struct kvc_dist d;
-        kvc_distribution_ms(v, n, &d);
+        kvc_distribution(v, n, 1e-6, &d);
         assert_int_equal(d.count, n);
         assert_true(d.p50 == nearest_rank(sorted, n, 50) && d.p90 == nearest_rank(sorted, n, 90));
         assert_true(d.p95 == nearest_rank(sorted, n, 95) && d.p99 == nearest_rank(sorted, n, 99));
@@ -52,7 +52,7 @@ static void percentiles_are_nearest_rank(void **state)
         assert_true(fabs(d.mean - sum / (double)n * 1e-6) <= 1e-12 * sum);
     }
     struct kvc_dist none;
-    kvc_distribution_ms(NULL, 0, &none);
+    kvc_distribution(NULL, 0, 1e-6, &none);
     assert_int_equal(none.count, 0);
 }
 

@@ -3,6 +3,7 @@
 #include "traces/import.h"
 
 #include "base/alloc.h"
+#include "base/distribution.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "traces/block_size.h"
@@ -142,12 +143,6 @@ enum kvc_status kvc_import_line(struct kvc_import *im, const char **text, size_t
     }
 }
 
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Whether an id occurs twice in the row. Ids numbered at first appearance ascend along a path,
  * so that the common answer needs no sorting. */
 static bool has_repeat(struct kvc_import *im, const uint64_t *ids, size_t n, bool *repeated)
@@ -161,7 +156,7 @@ static bool has_repeat(struct kvc_import *im, const uint64_t *ids, size_t n, boo
     if (!kvc_grow((void **)&im->seen, &im->seen_cap, n, sizeof(*im->seen)))
         return false;
     memcpy(im->seen, ids, n * sizeof(*ids));
-    qsort(im->seen, n, sizeof(*ids), by_value);
+    qsort(im->seen, n, sizeof(*ids), kvc_order_u64);
     for (size_t i = 1; i < n && !*repeated; i++)
         *repeated = im->seen[i] == im->seen[i - 1];
     return true;

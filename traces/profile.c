@@ -2,10 +2,10 @@
 #include "traces/profile.h"
 
 #include "base/alloc.h"
+#include "base/distribution.h"
 #include "base/error.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define S 1000000000u
@@ -13,33 +13,6 @@
 static const uint64_t ages[KVC_PROFILE_AGES] = { S, 10ull * S, 60ull * S, 300ull * S,
                                                  1800ull * S, 3600ull * S, 86400ull * S };
 static const uint64_t windows[KVC_PROFILE_WINDOWS] = { 60ull * S, 600ull * S, 3600ull * S };
-
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Percentiles by nearest rank; sorts v. */
-static struct kvc_dist distribution(uint64_t *v, uint64_t n, double unit)
-{
-    struct kvc_dist d = { .count = n };
-    double sum = 0;
-    if (!n)
-        return d;
-    qsort(v, (size_t)n, sizeof(*v), by_value);
-    for (uint64_t i = 0; i < n; i++)
-        sum += (double)v[i];
-#define RANK(p) ((double)v[(n * (p) + 99) / 100 - 1] / unit)
-    d.mean = sum / (double)n / unit;
-    d.p50 = RANK(50);
-    d.p90 = RANK(90);
-    d.p95 = RANK(95);
-    d.p99 = RANK(99);
-    d.max = RANK(100);
-#undef RANK
-    return d;
-}
 
 static bool lengths(const struct kvc_trace *t, struct kvc_profile *p)
 {
@@ -50,20 +23,20 @@ static bool lengths(const struct kvc_trace *t, struct kvc_profile *p)
         return false;
     for (uint64_t r = 0; r < n; r++)
         v[r] = t->input_tokens[r];
-    p->input_tokens = distribution(v, n, 1);
+    kvc_distribution(v, n, 1, &p->input_tokens);
     for (uint64_t r = 0; r < n; r++)
         v[r] = t->output_tokens[r];
-    p->output_tokens = distribution(v, n, 1);
+    kvc_distribution(v, n, 1, &p->output_tokens);
     for (uint64_t r = 0; t->think_ns && r < n; r++)
         if (t->think_ns[r] != KVC_TIME_NONE)
             v[k++] = t->think_ns[r];
-    p->think_s = distribution(v, k, 1e9);
+    kvc_distribution(v, k, 1e-9, &p->think_s);
     if (t->session) {
         memset(v, 0, room * sizeof(*v));
         for (uint64_t r = 0; r < n; r++)
             if (t->session[r] != KVC_ID_NONE)
                 v[t->session[r]]++;
-        p->turns = distribution(v, t->n_sessions, 1);
+        kvc_distribution(v, t->n_sessions, 1, &p->turns);
     }
     kvc_free(v);
     return true;

@@ -2,6 +2,7 @@
 #include "traces/trace.h"
 
 #include "base/alloc.h"
+#include "base/distribution.h"
 #include "base/digest.h"
 #include "traces/trace_write.h"
 
@@ -97,12 +98,6 @@ void kvc_trace_digest(const struct kvc_trace *t, char out[24])
 
 /* ---- statistics ---- */
 
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Arrivals count as batched when, over at least 16 distinct times, each stands for 2 requests or
  * more on average and the middle half of the gaps between them differ by at most one part in ten:
  * a clock that ticks, not a crowd. The answer is the median gap. */
@@ -117,7 +112,7 @@ static uint64_t batch_period(const struct kvc_trace *t, uint64_t distinct)
     for (uint64_t i = 1; i < t->n_requests; i++)
         if (t->arrival_ns[i] != t->arrival_ns[i - 1])
             gap[n++] = t->arrival_ns[i] - t->arrival_ns[i - 1];
-    qsort(gap, n, sizeof(*gap), by_value);
+    qsort(gap, n, sizeof(*gap), kvc_order_u64);
     uint64_t low = gap[n / 4], median = gap[n / 2], high = gap[n * 3 / 4];
     kvc_free(gap);
     return high - low <= median / 10 ? median : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim/distribution.h"
+#include "base/distribution.h"
 
 #include <string.h>
 
@@ -29,7 +29,13 @@ static uint64_t select_kth(uint64_t *v, size_t lo, size_t hi, size_t k)
     return v[k];
 }
 
-void kvc_distribution_ms(uint64_t *v_ns, size_t n, struct kvc_dist *out)
+int kvc_order_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+void kvc_distribution(uint64_t *v, size_t n, double scale, struct kvc_dist *out)
 {
     static const double p[] = {0.5, 0.9, 0.95, 0.99, 1.0};
     double *to[] = {&out->p50, &out->p90, &out->p95, &out->p99, &out->max};
@@ -40,14 +46,14 @@ void kvc_distribution_ms(uint64_t *v_ns, size_t n, struct kvc_dist *out)
     __extension__ typedef unsigned __int128 u128;
     u128 sum = 0;
     for (size_t i = 0; i < n; i++)
-        sum += v_ns[i];
-    out->mean = (double)sum / (double)n * 1e-6;
+        sum += v[i];
+    out->mean = (double)sum / (double)n * scale;
     size_t from = 0;
     for (int i = 0; i < 5; i++) {
         size_t rank = (size_t)(p[i] * (double)n);
         rank += (double)rank < p[i] * (double)n;
         size_t k = rank ? rank - 1 : 0;
-        *to[i] = (double)select_kth(v_ns, from, n - 1, k) * 1e-6;
+        *to[i] = (double)select_kth(v, from, n - 1, k) * scale;
         from = k;
     }
 }
