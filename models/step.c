@@ -121,6 +121,7 @@ uint64_t kvc_step_kv_capacity_bytes(const struct kvc_step_model *model,
 void kvc_step_band(const struct kvc_step_model *model, struct kvc_time_band *out)
 {
     bool known = model->measured && model->attention_exact && model->allreduce_measured &&
+                 model->weights != KVC_FP8_BLOCK && /* its table is another backend's */
                  !model->llm.kv_lora_rank && !model->llm.linear_layers;
 
     if (model->llm.experts)
