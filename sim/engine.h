@@ -3,7 +3,7 @@
  *
  *   replay.c   event loop, arrivals, routing
  *   replica.c  one engine instance: scheduler, steps, HBM pool
- *   tiers.c    tiers below HBM: lookup, loads, stores
+ *   tiers.c    tiers below HBM: lookup, loads, stores (tiers_setup.c: their links and pools)
  *   collect.c  the result record
  */
 #ifndef KVC_SIM_ENGINE_H
@@ -249,8 +249,6 @@ struct kvc_reach { /* how far each tier takes a request; tiers[i] serves [start[
     uint32_t tokens; /* T; at most usable: nothing to load */
     uint32_t start[KVC_LOWER_TIERS], end[KVC_LOWER_TIERS];
 };
-enum kvc_status kvc_tiers_init(struct kvc_engine *e, struct kvc_error *err);
-void kvc_tiers_clear(struct kvc_engine *e);
 void kvc_tiers_lookup(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
                       uint32_t limit, uint32_t known, struct kvc_reach *out);
 void kvc_tiers_touch(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
@@ -267,6 +265,15 @@ bool kvc_engine_watch(struct kvc_engine *e, uint32_t level, struct kvc_pool *poo
 /* Instance of a tier that a replica uses. */
 uint32_t kvc_tier_instance(const struct kvc_engine *e, const struct kvc_tier *tier,
                            const struct kvc_replica *r);
+/* The next tier below that there is; NULL at the last. */
+const struct kvc_tier *kvc_tier_next(const struct kvc_engine *e, uint32_t tier);
+/* Notes that a pool lost blocks [lo, hi) of seg, until the pass that evicts is over; user is a
+ * struct kvc_evictions. */
+void kvc_tiers_note_evicted(void *user, uint32_t seg, uint32_t lo, uint32_t hi);
+
+/* tiers_setup.c */
+enum kvc_status kvc_tiers_init(struct kvc_engine *e, struct kvc_error *err);
+void kvc_tiers_clear(struct kvc_engine *e);
 
 /* collect.c */
 enum kvc_status kvc_collect(struct kvc_engine *e, struct kvc_result **out, struct kvc_error *err);

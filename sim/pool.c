@@ -1,21 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim/pool.h"
+#include "sim/pool_impl.h"
 
 #include "base/alloc.h"
 
 #include <string.h>
-
-#define NONE UINT32_MAX
-
-/* A chain holds the main runs of a segment in order of lo, then its copies, oldest first. */
-struct kvc_run {
-    uint32_t seg, lo, hi; /* blocks inside the segment */
-    uint32_t holders;
-    uint32_t prev, next;  /* queue, while queued */
-    uint32_t chain;
-    uint32_t owner;       /* who published a copy or a pending run */
-    bool queued, copy, pending, read;
-};
 
 bool kvc_pool_init(struct kvc_pool *pool, const struct kvc_trace *trace, uint32_t page_tokens,
                    uint64_t pages, bool touch_moves)
@@ -48,14 +36,6 @@ uint64_t kvc_pool_pages(const struct kvc_pool *pool, uint64_t b)
     if (pool->pages_per_block)
         return b * pool->pages_per_block;
     return b * pool->trace->block_tokens / pool->page_tokens;
-}
-
-static uint64_t run_pages(const struct kvc_pool *pool, const struct kvc_run *r)
-{
-    if (pool->pages_per_block)
-        return (uint64_t)(r->hi - r->lo) * pool->pages_per_block;
-    uint64_t depth = pool->trace->seg_depth[r->seg];
-    return kvc_pool_pages(pool, depth + r->hi) - kvc_pool_pages(pool, depth + r->lo);
 }
 
 /* ---- runs, chains, the queue ---- */
@@ -151,7 +131,7 @@ static void run_unhold(struct kvc_pool *pool, uint32_t i)
     struct kvc_run *r = &pool->runs[i];
     if (--r->holders)
         return;
-    pool->queued += run_pages(pool, r);
+    pool->queued += kvc_run_pages(pool, r);
     if (!r->queued)
         queue_before(pool, i, NONE);
     queue_join(pool, i);
@@ -162,7 +142,7 @@ static void run_hold(struct kvc_pool *pool, uint32_t i)
     struct kvc_run *r = &pool->runs[i];
     if (r->holders++)
         return;
-    pool->queued -= run_pages(pool, r);
+    pool->queued -= kvc_run_pages(pool, r);
     /* In insertion order a held run keeps its place and eviction steps over it. */
     if (pool->touch_moves)
         queue_remove(pool, i);
@@ -235,7 +215,7 @@ uint64_t kvc_pool_unheld(const struct kvc_pool *pool, struct kvc_path path, uint
                 continue;
             if (r.hi > hi)
                 r.hi = hi;
-            pages += run_pages(pool, &r);
+            pages += kvc_run_pages(pool, &r);
         }
     }
     return pages;
@@ -553,54 +533,11 @@ void kvc_pool_drop(struct kvc_pool *pool, struct kvc_path path, uint32_t from, u
             uint32_t i = pool->scratch[n];
             if (pool->runs[i].holders)
                 continue;
-            uint64_t pages = run_pages(pool, &pool->runs[i]);
+            uint64_t pages = kvc_run_pages(pool, &pool->runs[i]);
             pool->queued -= pages;
             pool->plain += pages;
             queue_remove(pool, i);
             run_free(pool, i);
         }
     }
-}
-
-uint64_t kvc_pool_never_read(const struct kvc_pool *pool)
-{
-    uint64_t blocks = 0;
-    for (size_t i = 0; i < pool->n_runs; i++)
-        if (pool->runs[i].seg != NONE && !pool->runs[i].read)
-            blocks += pool->runs[i].hi - pool->runs[i].lo;
-    return blocks;
-}
-
-const char *kvc_pool_check(const struct kvc_pool *pool)
-{
-    uint64_t queued = 0, cached = 0, copies = 0;
-    for (uint32_t s = 0; s < pool->trace->n_segments; s++) {
-        uint32_t end = 0;
-        bool seen_copy = false;
-        for (uint32_t i = pool->first[s]; i != NONE; i = pool->runs[i].chain) {
-            const struct kvc_run *r = &pool->runs[i];
-            if (r->seg != s || r->lo >= r->hi || r->hi > pool->trace->seg_len[s])
-                return "a run lies outside its segment";
-            if (!r->copy && (seen_copy || r->lo < end))
-                return "main runs overlap or follow copies";
-            end = r->copy ? end : r->hi;
-            seen_copy |= r->copy;
-            copies += r->copy;
-            cached += run_pages(pool, r);
-            queued += r->holders ? 0 : run_pages(pool, r);
-            if (!r->holders && !r->queued)
-                return "a run without holder is not queued";
-        }
-    }
-    uint32_t last = NONE;
-    for (uint32_t i = pool->head; i != NONE; last = i, i = pool->runs[i].next)
-        if (pool->runs[i].prev != last)
-            return "the queue is broken";
-    if (last != pool->tail)
-        return "the queue has no end";
-    if (queued != pool->queued || copies != pool->copies)
-        return "counts disagree with the runs";
-    if (cached + pool->plain > pool->pages)
-        return "more is cached than fits";
-    return NULL;
 }
