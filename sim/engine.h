@@ -40,7 +40,7 @@ struct kvc_job {
     int64_t base;               /* decoding: c = base + replica's finished steps */
     uint64_t order;             /* admission sequence; identifies this admission */
     uint64_t queued_ns, parked_ns, first_scheduled_ns, first_token_ns;
-    uint64_t host_at_schedule;
+    uint64_t host_ns;           /* of the steps that computed for it */
     uint32_t prev, next;        /* running list or a queue */
     uint32_t loads;             /* transfers it waits for */
     uint32_t load_tokens;       /* T */
@@ -101,7 +101,7 @@ struct kvc_replica {
     uint32_t anchor_n;
     struct kvc_decode_cost cost;
 
-    uint64_t host_ns, busy_ns;
+    uint64_t busy_ns;
     uint32_t h2d_link, d2h_link;
     struct kvc_evictions evictions;
     uint64_t requests, input_tokens, hit_tokens, preemptions;

@@ -203,14 +203,14 @@ void kvc_replica_view(struct kvc_engine *e, struct kvc_replica *r, struct kvc_ro
 
 /* ---- the end of a step ---- */
 
-static void record_first_token(struct kvc_engine *e, struct kvc_replica *r, struct kvc_job *j)
+static void record_first_token(struct kvc_engine *e, struct kvc_job *j)
 {
     struct kvc_request_result *res = &e->results[j->request];
-    uint64_t host = r->host_ns - j->host_at_schedule;
     j->first_token_ns = e->now;
     res->ttft_ns = e->now - res->arrival_ns + e->front_ns;
-    res->host_ns = host + e->front_ns;
-    res->prefill_ns = e->now - j->first_scheduled_ns - host;
+    res->host_ns = j->host_ns + e->front_ns;
+    res->prefill_ns =
+        res->ttft_ns - res->route_ns - res->queue_ns - res->load_ns - res->host_ns;
 }
 
 static void finish_job(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
@@ -235,13 +235,14 @@ static void end_chunk(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
     struct kvc_job *j = &e->jobs[job];
     kvc_job_set_computed(e, r, job, j->computed + j->chunk);
     j->chunk = 0;
+    j->host_ns += r->mixed_host_ns;
     if (j->computed < j->known) {
         kvc_tiers_store(e, r, job);
         return;
     }
     j->known++;
     if (j->generated++ == 0)
-        record_first_token(e, r, j);
+        record_first_token(e, j);
     if (j->generated == j->output) {
         finish_job(e, r, job);
         return;
@@ -266,7 +267,6 @@ static void end_step(struct kvc_engine *e, struct kvc_replica *r)
 {
     uint64_t took = r->due_ns - r->started_ns;
     kvc_replica_catch_up_to(e, r, r->target);
-    r->host_ns += r->mixed ? r->mixed_host_ns : (r->target - r->steps) * r->cost.host_ns;
     r->busy_ns += took;
     account_busy(e, r, (double)took * 1e-9);
     e->steps += r->target - r->steps;

@@ -190,7 +190,6 @@ static void start_running(struct kvc_engine *e, struct kvc_replica *r, uint32_t 
     if (j->first_scheduled_ns == KVC_TIME_NONE) {
         struct kvc_request_result *res = &e->results[j->request];
         j->first_scheduled_ns = e->now;
-        j->host_at_schedule = r->host_ns;
         res->queue_ns = e->now - j->queued_ns - res->load_ns;
     }
 }

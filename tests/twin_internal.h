@@ -37,7 +37,7 @@ struct req {
     uint32_t replica, lane;
     bool counted, computed_once;
     uint64_t arrival, first_start, first_token, last_token;
-    uint64_t parked_at, load_ns, load_before_first, host_mark;
+    uint64_t parked_at, load_ns, load_before_first;
     uint64_t host_ns;
     uint32_t load_T, loads_open;
     uint64_t park_order;
@@ -63,7 +63,7 @@ struct replica {
     uint64_t t0;
     __extension__ __int128 sum; /* 2^-48 ns */
     struct kvc_decode_cost cost;
-    uint64_t host_total;
+    uint64_t host_ns; /* of the step under way */
     uint32_t *evicted; /* nodes that lost a copy in this allocation, for on-evict tiers */
     uint32_t n_evicted, cap_evicted;
 };

@@ -30,6 +30,8 @@ static void account_one(struct twin *tw, struct replica *rep, struct req *r)
 {
     bool prompt = r->c < r->L;
 
+    if (r->generated == 0)
+        r->host_ns += rep->host_ns;
     r->c += r->sched;
     r->sched = 0;
     if (r->c > r->c_peak)
@@ -40,7 +42,6 @@ static void account_one(struct twin *tw, struct replica *rep, struct req *r)
         r->last_token = tw->now;
         if (r->generated == 1) {
             r->first_token = tw->now;
-            r->host_ns = rep->host_total - r->host_mark;
             r->result->load_ns = r->load_ns;
         }
     }
@@ -77,7 +78,6 @@ static void schedule_tokens(struct twin *tw, struct replica *rep, struct req *r,
         r->computed_once = true;
         r->first_start = tw->now;
         r->load_before_first = r->load_ns;
-        r->host_mark = rep->host_total;
     }
     if (r->c < r->c_peak)
         r->result->recomputed_tokens +=
@@ -312,7 +312,7 @@ static void start_step(struct twin *tw, struct replica *rep)
     } else {
         rep->due = decode_end(tw, rep, n_decode, context, &host);
     }
-    rep->host_total += host;
+    rep->host_ns = host;
     rep->busy = true;
     tw->out->steps++;
     kvc_free(chunks);
