@@ -90,7 +90,9 @@ struct kvc_replica {
     uint64_t target;         /* finished steps when due */
     uint64_t allocated;      /* pages are taken up to the start of this step, 1-based */
     uint64_t due_ns, started_ns;
-    bool busy, mixed, blocked, retry, batch_changed;
+    bool busy, mixed, retry, batch_changed;
+    bool blocked;            /* nobody is admitted before something changes */
+    bool looked;             /* since the one in front was looked up and didn't fit */
     uint64_t mixed_host_ns;
     uint32_t *chunk_jobs;    /* jobs with a prefill chunk in the step under way, in running order */
     size_t n_chunks, cap_chunks;
@@ -172,6 +174,7 @@ struct kvc_engine {
 
     struct kvc_replica *replicas;
     uint32_t n_replicas;
+    uint32_t scheduling; /* the replica that is due now, while it accounts and schedules */
     uint32_t *due_heap; /* replica ids, earliest due first */
     uint32_t n_due;
     struct kvc_tier tiers[KVC_LOWER_TIERS];
@@ -236,6 +239,8 @@ void kvc_replica_run_due(struct kvc_engine *e, struct kvc_replica *r);
 /* Brings pages and published blocks up to the step under way at the engine's now. */
 void kvc_replica_catch_up(struct kvc_engine *e, struct kvc_replica *r);
 void kvc_replica_view(struct kvc_engine *e, struct kvc_replica *r, struct kvc_route_view *view);
+/* A tier that the replica uses holds other blocks than before: who waits in front may fit. */
+void kvc_replica_tier_changed(struct kvc_engine *e, struct kvc_replica *r);
 /* A parked job's loads have ended. */
 void kvc_replica_loaded(struct kvc_engine *e, uint32_t job);
 /* Usable HBM hit, in tokens, of a request of known tokens when reach blocks are cached. */

@@ -316,11 +316,12 @@ static uint64_t stretch_end(struct kvc_engine *e, struct kvc_replica *r)
         end = r->anchor_step + same_cost;
     bool writes_evicted = e->first_tier < KVC_LOWER_TIERS && e->tiers[e->first_tier].on_evict;
     /* A block published by a running request may be what the one in front lacks. */
-    const struct kvc_step_entry *publish = r->blocked ? heap_top(e, &r->publishes) : NULL;
+    const struct kvc_step_entry *publish = r->looked ? heap_top(e, &r->publishes) : NULL;
     if (publish && publish->step - 1 > r->steps && publish->step - 1 < end)
         end = publish->step - 1;
-    /* Without a full reservation, the one who waits may fit once part of its hit is evicted. */
-    bool may_fit = r->blocked && !e->sc->engine.reserve_full_prompt;
+    /* The one who waits may fit, or load from below, once part of its hit is evicted. */
+    bool may_fit = r->looked && !(e->sc->engine.reserve_full_prompt &&
+                                  e->sc->engine.chunked_prefill);
     uint64_t room = writes_evicted || may_fit ? r->pool.plain : kvc_pool_available(&r->pool);
     if (kvc_replica_page_demand(e, r, r->allocated, end) > room) {
         uint64_t cycles = room / r->n_decode;
@@ -357,10 +358,12 @@ static void start_decode(struct kvc_engine *e, struct kvc_replica *r)
 
 void kvc_replica_run_due(struct kvc_engine *e, struct kvc_replica *r)
 {
+    e->scheduling = r->id;
     if (r->busy)
         end_step(e, r);
     kvc_replica_schedule(e, r);
     kvc_tiers_store_evicted(e, r);
+    e->scheduling = KVC_NONE;
     r->started_ns = e->now;
     if (r->n_chunks)
         start_mixed(e, r);
@@ -384,6 +387,19 @@ static void wake(struct kvc_engine *e, struct kvc_replica *r, bool queues)
         kvc_engine_due(e, r, e->now);
     } else if (!r->mixed && !(queues && r->blocked)) {
         r->target = step_at(r, e->now);
+        r->due_ns = step_end(r, r->target);
+        kvc_engine_due(e, r, r->due_ns);
+    }
+}
+
+void kvc_replica_tier_changed(struct kvc_engine *e, struct kvc_replica *r)
+{
+    if (!r->looked)
+        return;
+    if (r->id == e->scheduling) {
+        r->retry = true;
+    } else if (r->busy && !r->mixed) { /* at equal times, lower replicas had their turn before */
+        r->target = step_at(r, e->now + (e->scheduling != KVC_NONE && r->id < e->scheduling));
         r->due_ns = step_end(r, r->target);
         kvc_engine_due(e, r, r->due_ns);
     }

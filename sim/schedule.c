@@ -251,6 +251,7 @@ static bool admit_waiting(struct kvc_engine *e, struct kvc_replica *r, struct st
     bool load = reach.tokens > reach.usable;
     uint64_t left = j->known - reach.usable;
     uint32_t tokens = (uint32_t)(left < plan->budget ? left : plan->budget);
+    r->blocked = r->looked = true; /* unless it is admitted */
     if (!load && !e->sc->engine.chunked_prefill && left > plan->budget) {
         if (r->n_chunks || r->n_decode)
             return false;
@@ -261,10 +262,9 @@ static bool admit_waiting(struct kvc_engine *e, struct kvc_replica *r, struct st
     uint32_t h = e->block_tokens ? (uint32_t)kvc_div_up(reach.usable, e->block_tokens) : 0;
     uint64_t need = kvc_div_up(all, e->page_tokens), hit_pages = kvc_pool_pages(&r->pool, h);
     need = need > hit_pages ? need - hit_pages : 0;
-    if (need + kvc_pool_unheld(&r->pool, path, h) > kvc_pool_available(&r->pool)) {
-        r->blocked = true;
+    if (need + kvc_pool_unheld(&r->pool, path, h) > kvc_pool_available(&r->pool))
         return false;
-    }
+    r->blocked = r->looked = false;
     kvc_queue_remove(e, &r->waiting, job);
     kvc_tiers_touch(e, r, path, limit);
     hold_hit(e, r, job, path, &reach, load ? j->known : (uint64_t)reach.usable + tokens);
@@ -286,8 +286,10 @@ static bool admit_ready(struct kvc_engine *e, struct kvc_replica *r, struct step
     uint64_t left = j->known - j->computed;
     uint32_t tokens = (uint32_t)(left < plan->budget ? left : plan->budget);
     if (!e->sc->engine.chunked_prefill && left > plan->budget) {
-        if (r->n_chunks || r->n_decode)
+        if (r->n_chunks || r->n_decode) {
+            r->blocked = true;
             return false;
+        }
         tokens = (uint32_t)left;
     }
     kvc_queue_remove(e, &r->ready, job);
@@ -303,7 +305,7 @@ void kvc_replica_schedule(struct kvc_engine *e, struct kvc_replica *r)
         plan = (struct step_plan){.budget = e->sc->engine.max_batched_tokens};
         schedule_running(e, r, &plan);
     } while (plan.preempted && !r->running.n);
-    r->blocked = false;
+    r->blocked = r->looked = false;
     r->retry = plan.preempted; /* nobody is admitted beside a preemption, but perhaps next time */
     if (plan.preempted)
         return;

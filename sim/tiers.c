@@ -263,6 +263,14 @@ static uint64_t make_room(struct kvc_engine *e, uint32_t transfer, uint64_t bloc
     return room;
 }
 
+/* Lookups may find more or less in the instance than before. */
+static void changed(struct kvc_engine *e, const struct kvc_tier *tier, uint32_t instance)
+{
+    for (uint32_t i = 0; i < e->n_replicas; i++)
+        if (kvc_tier_instance(e, tier, &e->replicas[i]) == instance)
+            kvc_replica_tier_changed(e, &e->replicas[i]);
+}
+
 /* Writes what a tier lacks of a list of pieces. from_above: the bytes come from the tier above, so
  * they don't cross the replica's host link. row: scratch path, one for each tier. */
 static void store(struct kvc_engine *e, uint32_t t, const struct kvc_replica *r, uint32_t list,
@@ -279,6 +287,7 @@ static void store(struct kvc_engine *e, uint32_t t, const struct kvc_replica *r,
     uint32_t i = missing.blocks ? transfer_new(e, what) : KVC_NONE;
     if (i == KVC_NONE)
         return;
+    uint64_t evicted = tier->pools[what.instance].evicted_blocks;
     uint64_t blocks = make_room(e, i, missing.blocks, row);
     if (blocks) {
         struct kvc_flow_spec spec = {.tag = i};
@@ -295,6 +304,8 @@ static void store(struct kvc_engine *e, uint32_t t, const struct kvc_replica *r,
     } else {
         transfer_free(e, i);
     }
+    if (tier->pools[what.instance].evicted_blocks != evicted)
+        changed(e, tier, what.instance);
     pass_down(e, &tier->evictions[what.instance]);
 }
 
@@ -367,6 +378,7 @@ static void settle_pieces(struct kvc_engine *e, const struct kvc_transfer *x, ui
         struct kvc_path path = kvc_engine_path(e, p.leaf, 0);
         kvc_pool_touch(pool, path, kvc_pool_reach(pool, path, 0, p.to));
     }
+    changed(e, &e->tiers[x->tier], x->instance);
 }
 
 static void settle(struct kvc_engine *e, uint32_t transfer)
@@ -403,8 +415,10 @@ static void load_done(struct kvc_engine *e, uint32_t transfer)
     uint64_t whole = e->jobs[x.job].load_tokens / e->block_tokens;
     if (p.to > whole) /* a last block that was read in part */
         p.to = (uint32_t)whole;
-    if (!tier->config->inclusive)
+    if (!tier->config->inclusive) {
         kvc_pool_drop(pool, path, p.from, p.to);
+        changed(e, tier, x.instance);
+    }
     transfer_free(e, transfer);
     if (x.tier > 0 && e->sc->tiers[0].present && e->sc->tiers[0].write == KVC_WRITE_THROUGH)
         promote(e, p, &e->replicas[x.replica]);

@@ -152,6 +152,7 @@ static void connect_evictions(struct kvc_engine *e)
 
 enum kvc_status kvc_tiers_init(struct kvc_engine *e, struct kvc_error *err)
 {
+    e->scheduling = KVC_NONE;
     e->first_tier = KVC_LOWER_TIERS;
     e->free_transfer = e->free_piece = KVC_NONE;
     for (uint32_t t = KVC_LOWER_TIERS; t-- > 0;) {

@@ -28,7 +28,7 @@ static void finish(struct twin *tw, struct replica *rep, struct req *r)
 
 static void account_one(struct twin *tw, struct replica *rep, struct req *r)
 {
-    bool prompt = r->c < r->L;
+    bool prefill = r->generated == 0 || r->c + 1 < r->N;
 
     if (r->generated == 0)
         r->host_ns += rep->host_ns;
@@ -47,7 +47,7 @@ static void account_one(struct twin *tw, struct replica *rep, struct req *r)
     }
     if (r->generated == r->O)
         finish(tw, rep, r);
-    else if (prompt)
+    else if (prefill)
         tiers_after_step(tw, rep, r);
 }
 
