@@ -63,8 +63,8 @@ struct kvc_engine;
 /* What a pool evicted, until the tier that receives it is offered it. */
 struct kvc_evictions {
     struct kvc_engine *engine;
-    uint32_t replica, tier;
-    uint32_t pieces; /* list, latest first */
+    uint32_t replica, tier; /* replica: for which it made room */
+    uint32_t pieces;        /* list, latest first */
 };
 
 struct kvc_queue { /* of jobs, by prev and next */

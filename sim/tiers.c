@@ -241,6 +241,7 @@ static uint64_t make_room(struct kvc_engine *e, uint32_t transfer, uint64_t bloc
     struct kvc_transfer *x = &e->transfers[transfer];
     struct kvc_pool *pool = &e->tiers[x->tier].pools[x->instance];
     uint64_t room = kvc_pool_available(pool), left;
+    e->tiers[x->tier].evictions[x->instance].replica = x->replica;
     if (room > blocks)
         room = blocks;
     kvc_pool_take(pool, room);

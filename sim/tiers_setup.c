@@ -140,12 +140,11 @@ static void connect_evictions(struct kvc_engine *e)
         const struct kvc_tier *next = kvc_tier_next(e, t);
         if (!e->tiers[t].config->present || !next || !next->on_evict)
             continue;
-        for (uint32_t i = e->n_replicas; i-- > 0;) {
-            uint32_t k = kvc_tier_instance(e, &e->tiers[t], &e->replicas[i]);
-            e->tiers[t].evictions[k] =
-                (struct kvc_evictions){e, i, (uint32_t)(next - e->tiers), KVC_NONE};
-            e->tiers[t].pools[k].evicted = kvc_tiers_note_evicted;
-            e->tiers[t].pools[k].evicted_user = &e->tiers[t].evictions[k];
+        for (uint32_t i = 0; i < e->tiers[t].instances; i++) {
+            e->tiers[t].evictions[i] =
+                (struct kvc_evictions){e, 0, (uint32_t)(next - e->tiers), KVC_NONE};
+            e->tiers[t].pools[i].evicted = kvc_tiers_note_evicted;
+            e->tiers[t].pools[i].evicted_user = &e->tiers[t].evictions[i];
         }
     }
 }
