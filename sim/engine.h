@@ -34,7 +34,7 @@ struct kvc_job {
     uint32_t hit_blocks;        /* h */
     uint32_t hit_pages;         /* of those blocks */
     uint32_t chunk;             /* tokens scheduled in the step under way (prefill) */
-    uint32_t before_preemption; /* c when it was preempted */
+    uint32_t peak;              /* most c before a preemption */
     uint32_t arrived_before;    /* leading blocks an earlier arrival asked for too */
     uint64_t alloc_pages;       /* all it holds, hits included */
     int64_t base;               /* decoding: c = base + replica's finished steps */

@@ -319,9 +319,10 @@ static uint64_t stretch_end(struct kvc_engine *e, struct kvc_replica *r)
     const struct kvc_step_entry *publish = r->looked ? heap_top(e, &r->publishes) : NULL;
     if (publish && publish->step - 1 > r->steps && publish->step - 1 < end)
         end = publish->step - 1;
-    /* The one who waits may fit, or load from below, once part of its hit is evicted. */
+    /* The one who waits may fit, or load from below, once part of its hit is evicted; or when a
+     * copy that somebody holds takes the place of what it hit. */
     bool may_fit = r->looked && !(e->sc->engine.reserve_full_prompt &&
-                                  e->sc->engine.chunked_prefill);
+                                  e->sc->engine.chunked_prefill && !r->pool.copies);
     uint64_t room = writes_evicted || may_fit ? r->pool.plain : kvc_pool_available(&r->pool);
     if (kvc_replica_page_demand(e, r, r->allocated, end) > room) {
         uint64_t cycles = room / r->n_decode;

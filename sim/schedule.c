@@ -70,7 +70,8 @@ static void preempt_last(struct kvc_engine *e, struct kvc_replica *r)
     } else {
         r->prefill_context -= j->computed;
     }
-    j->before_preemption = j->computed;
+    if (j->peak < j->computed)
+        j->peak = j->computed;
     kvc_job_release(e, r, job);
     kvc_queue_remove(e, &r->running, job);
     j->running = false;
@@ -105,6 +106,9 @@ static void add_chunk(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
     struct kvc_job *j = &e->jobs[job];
     plan->budget -= tokens < plan->budget ? tokens : plan->budget; /* a whole prompt may exceed it */
     kvc_job_publish(e, r, job, (uint64_t)j->computed + tokens);
+    if (j->computed < j->peak)
+        e->results[j->request].recomputed_tokens +=
+            tokens < j->peak - j->computed ? tokens : j->peak - j->computed;
     if (j->generated && j->computed + 1 == j->known) {
         kvc_replica_join_decode(e, r, job);
         return;
@@ -212,10 +216,6 @@ static void hold_hit(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
     }
     take_for(e, r, j, tokens);
     kvc_job_set_computed(e, r, job, reach->usable);
-    uint32_t kept = reach->tokens > reach->usable ? reach->tokens : reach->usable;
-    if (j->before_preemption > kept)
-        e->results[j->request].recomputed_tokens += j->before_preemption - kept;
-    j->before_preemption = 0;
     if (!j->admitted) {
         j->admitted = true;
         kvc_replica_account_hit(e, r, job, reach);
