@@ -38,7 +38,9 @@ static void open_times(struct kvc_arrivals *a, const struct kvc_scenario *sc)
     bool sorted = true;
     for (uint64_t i = 0; i < t->n_requests; i++) {
         double scaled = (double)t->arrival_ns[i] / sc->arrivals.scale;
-        a->v[i].time_ns = sc->arrivals.scale == 1.0 ? t->arrival_ns[i] : (uint64_t)(scaled + 0.5);
+        a->v[i].time_ns = sc->arrivals.scale == 1.0 ? t->arrival_ns[i]
+                          : scaled < 9e18           ? (uint64_t)(scaled + 0.5)
+                                                    : (uint64_t)9e18; /* refused when it comes */
         a->v[i].request = (uint32_t)i;
     }
     for (uint64_t i = 0, m; sc->arrivals.spread_ns && i < t->n_requests; i += m) {

@@ -147,7 +147,9 @@ static void collect_hbm(const struct kvc_engine *e, struct kvc_result *r)
         t->evicted_bytes += p->evicted_blocks * block_bytes;
         t->never_read_bytes += (p->never_read_blocks + kvc_pool_never_read(p)) * block_bytes;
     }
-    t->written_bytes = e->computed_tokens * e->token_bytes;
+    t->written_bytes = (e->computed_tokens + e->decoded_tokens) * e->token_bytes;
+    for (uint32_t k = 0; k < KVC_LOWER_TIERS; k++)
+        t->written_bytes += e->tiers[k].read_bytes;
     t->read_bytes = t->hit_tokens * e->token_bytes;
 }
 

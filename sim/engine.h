@@ -211,6 +211,7 @@ struct kvc_engine {
     uint64_t missed[KVC_MISS_CAUSES];
     uint64_t hit_blocks, hit_requests, raw_hit_tokens, raw_hit_blocks;
     uint64_t arrived, done, events, steps;
+    uint64_t decoded_tokens;    /* whose KV a decode step wrote */
     double prefill_s, decode_s; /* busy time; steps that do both are split by tokens */
     uint64_t computed_tokens;   /* prompt tokens computed, repeats included */
     double hbm_only_prefill_s;  /* of the same run without lower tiers; < 0: not known */
@@ -221,6 +222,7 @@ struct kvc_engine {
     uint64_t *class_bytes; /* moved up to the last completed bucket */
     uint64_t running_now, waiting_now;
     bool nomem;
+    bool late;                  /* the next event is beyond what is replayed */
 };
 
 /* The path that ends at leaf, in scratch row row; valid until the row is used again. */

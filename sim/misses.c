@@ -28,8 +28,9 @@ static bool may_hold(const struct kvc_engine *e, const struct kvc_replica *r, ui
     if (!e->where[0] || e->where[0][seg] >> r->id & 1)
         return true;
     for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++)
-        if (e->where[1 + t] &&
-            e->where[1 + t][seg] >> kvc_tier_instance(e, &e->tiers[t], r) & 1)
+        if (e->tiers[t].instances &&
+            (!e->where[1 + t] ||
+             e->where[1 + t][seg] >> kvc_tier_instance(e, &e->tiers[t], r) & 1))
             return true;
     return false;
 }

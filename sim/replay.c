@@ -11,6 +11,9 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#define YEARS 146
+#define LATEST_NS (YEARS * 366ull * 86400 * 1000000000) /* sums of two times must fit 64 bits */
+
 struct kvc_path kvc_engine_path(const struct kvc_engine *e, uint32_t leaf, uint32_t row)
 {
     if (leaf == KVC_SEG_NONE)
@@ -76,8 +79,8 @@ void kvc_engine_due(struct kvc_engine *e, struct kvc_replica *r, uint64_t time_n
 bool kvc_engine_watch(struct kvc_engine *e, uint32_t level, struct kvc_pool *pool,
                       uint32_t instance)
 {
-    if (e->n_replicas > 64)
-        return true;
+    if ((level ? e->tiers[level - 1].instances : e->n_replicas) > 64)
+        return true; /* more than there are bits */
     if (!e->where[level])
         e->where[level] = kvc_calloc(e->trace->n_segments, sizeof(*e->where[level]));
     pool->where = e->where[level];
@@ -292,6 +295,8 @@ static void move_time(struct kvc_engine *e, uint64_t t)
         note_link_bytes(e);
 }
 
+/* False when nothing is left to do. What lower tiers still write when the last client has its
+ * answer is not waited for: it serves nobody, and would count as the time the traffic took. */
 static bool next_event(struct kvc_engine *e)
 {
     uint64_t links = kvc_links_next(e->links);
@@ -301,7 +306,8 @@ static bool next_event(struct kvc_engine *e)
     uint64_t t = links < way ? links : way;
     t = arrival < t ? arrival : t;
     t = due < t ? due : t;
-    if (t == KVC_TIME_NONE)
+    e->late = t > LATEST_NS && t != KVC_TIME_NONE;
+    if (t == KVC_TIME_NONE || e->late || (e->done == e->trace->n_requests && t > e->end_ns))
         return false;
     if (t > e->now)
         move_time(e, t);
@@ -341,6 +347,11 @@ static enum kvc_status run(struct kvc_engine *e, struct kvc_error *err)
                 return kvc_fail(err, KVC_ERR_CANCELLED, "the replay was cancelled");
         }
     }
+    if (e->done != n && e->late)
+        return kvc_fail_at(err, KVC_ERR_LIMIT, NULL, 0, "arrivals",
+                           "the replay would pass %d years: check the unit of the log's time "
+                           "stamps and pauses and the rates of the links, or raise arrivals.scale",
+                           YEARS);
     if (e->done != n)
         return kvc_fail(err, KVC_ERR_INTERNAL, "%llu of %llu requests never ended",
                         (unsigned long long)(n - e->done), (unsigned long long)n);

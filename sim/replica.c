@@ -270,6 +270,7 @@ static void end_step(struct kvc_engine *e, struct kvc_replica *r)
     r->busy_ns += took;
     account_busy(e, r, (double)took * 1e-9);
     e->steps += r->target - r->steps;
+    e->decoded_tokens += (r->target - r->steps) * r->n_decode;
     r->steps = r->target;
     r->busy = false;
     const struct kvc_step_entry *top;

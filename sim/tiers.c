@@ -400,7 +400,8 @@ static void promote(struct kvc_engine *e, struct kvc_piece p, const struct kvc_r
     uint32_t i = missing.blocks ? transfer_new(e, value) : KVC_NONE;
     if (i == KVC_NONE)
         return;
-    make_room(e, i, missing.blocks, 2);
+    dram->written_bytes +=
+        make_room(e, i, missing.blocks, 2) * e->block_tokens * e->token_bytes;
     settle(e, i);
     pass_down(e, &dram->evictions[value.instance]);
 }
