@@ -35,7 +35,7 @@ int kvc_order_u64(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-void kvc_distribution(uint64_t *v, size_t n, double scale, struct kvc_dist *out)
+void kvc_distribution(uint64_t *v, size_t n, double unit, struct kvc_dist *out)
 {
     static const double p[] = {0.5, 0.9, 0.95, 0.99, 1.0};
     double *to[] = {&out->p50, &out->p90, &out->p95, &out->p99, &out->max};
@@ -47,13 +47,13 @@ void kvc_distribution(uint64_t *v, size_t n, double scale, struct kvc_dist *out)
     u128 sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += v[i];
-    out->mean = (double)sum / (double)n * scale;
+    out->mean = (double)sum / (double)n / unit;
     size_t from = 0;
     for (int i = 0; i < 5; i++) {
         size_t rank = (size_t)(p[i] * (double)n);
         rank += (double)rank < p[i] * (double)n;
         size_t k = rank ? rank - 1 : 0;
-        *to[i] = (double)select_kth(v, from, n - 1, k) * scale;
+        *to[i] = (double)select_kth(v, from, n - 1, k) / unit;
         from = k;
     }
 }

@@ -5,8 +5,8 @@
 
 #include <kvcast/kvcast.h>
 
-/* Of v[i] x scale; the sum is exact. Reorders v. */
-void kvc_distribution(uint64_t *v, size_t n, double scale, struct kvc_dist *out);
+/* Of v[i] / unit: dividing once gives the double nearest to the exact value. Reorders v. */
+void kvc_distribution(uint64_t *v, size_t n, double unit, struct kvc_dist *out);
 
 /* For qsort. */
 int kvc_order_u64(const void *a, const void *b);

@@ -36,7 +36,7 @@ void kvc_result_destroy(struct kvc_result *r)
 
 /* ---- latencies ---- */
 
-#define NS_TO_MS 1e-6
+#define NS_PER_MS 1e6
 
 static bool counts(const struct kvc_request_result *q)
 {
@@ -66,10 +66,10 @@ static void latencies(struct kvc_result *r, uint64_t *v)
         prefill_s += (double)q->prefill_ns;
         host_s += (double)q->host_ns;
     }
-    kvc_distribution(ttft, n, NS_TO_MS, &r->ttft_ms);
-    kvc_distribution(tpot, n_tpot, NS_TO_MS, &r->tpot_ms);
-    kvc_distribution(e2e, n, NS_TO_MS, &r->e2e_ms);
-    kvc_distribution(queue, n, NS_TO_MS, &r->queue_ms);
+    kvc_distribution(ttft, n, NS_PER_MS, &r->ttft_ms);
+    kvc_distribution(tpot, n_tpot, NS_PER_MS, &r->tpot_ms);
+    kvc_distribution(e2e, n, NS_PER_MS, &r->e2e_ms);
+    kvc_distribution(queue, n, NS_PER_MS, &r->queue_ms);
     double to_ms = n ? 1e-6 / (double)n : 0;
     r->ttft_part_queue_ms = queue_s * to_ms;
     r->ttft_part_route_ms = route_s * to_ms;
@@ -263,7 +263,7 @@ static enum kvc_status collect_tenants(const struct kvc_engine *e, struct kvc_re
             if (counts(q))
                 v[m++] = q->ttft_ns;
         }
-        kvc_distribution(v, m, NS_TO_MS, &to->ttft_ms);
+        kvc_distribution(v, m, NS_PER_MS, &to->ttft_ms);
     }
     return KVC_OK;
 }

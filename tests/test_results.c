@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How a run is summed up: percentiles, time series, bounds. */
 #include "base/alloc.h"
+#include "base/distribution.h"
 #include "base/rng.h"
 #include "sim/bounds.h"
-#include "base/distribution.h"
 #include "sim/timeline.h"
 #include "traces/forest.h"
 
@@ -27,7 +27,7 @@ static double nearest_rank(const uint64_t *sorted, size_t n, unsigned percent)
     size_t k = 0;
     while ((k + 1) * 100 < percent * n)
         k++;
-    return (double)sorted[k] * 1e-6;
+    return (double)sorted[k] / 1e6;
 }
 
 static void percentiles_are_nearest_rank(void **state)
@@ -44,15 +44,15 @@ static void percentiles_are_nearest_rank(void **state)
         }
         qsort(sorted, n, sizeof *sorted, ascending);
         struct kvc_dist d;
-        kvc_distribution(v, n, 1e-6, &d);
+        kvc_distribution(v, n, 1e6, &d);
         assert_int_equal(d.count, n);
         assert_true(d.p50 == nearest_rank(sorted, n, 50) && d.p90 == nearest_rank(sorted, n, 90));
         assert_true(d.p95 == nearest_rank(sorted, n, 95) && d.p99 == nearest_rank(sorted, n, 99));
-        assert_true(d.max == (double)sorted[n - 1] * 1e-6);
+        assert_true(d.max == (double)sorted[n - 1] / 1e6);
         assert_true(fabs(d.mean - sum / (double)n * 1e-6) <= 1e-12 * sum);
     }
     struct kvc_dist none;
-    kvc_distribution(NULL, 0, 1e-6, &none);
+    kvc_distribution(NULL, 0, 1e6, &none);
     assert_int_equal(none.count, 0);
 }
 

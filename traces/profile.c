@@ -30,7 +30,7 @@ static bool lengths(const struct kvc_trace *t, struct kvc_profile *p)
     for (uint64_t r = 0; t->think_ns && r < n; r++)
         if (t->think_ns[r] != KVC_TIME_NONE)
             v[k++] = t->think_ns[r];
-    kvc_distribution(v, k, 1e-9, &p->think_s);
+    kvc_distribution(v, k, 1e9, &p->think_s);
     if (t->session) {
         memset(v, 0, room * sizeof(*v));
         for (uint64_t r = 0; r < n; r++)
