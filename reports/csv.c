@@ -4,12 +4,11 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/outfile.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#define FLUSH_BYTES (1u << 18)
 
 /* Nanoseconds as a decimal of a larger unit, exact; empty when not reached. */
 static void put_ns(struct kvc_text *t, uint64_t ns, uint64_t unit, int digits)
@@ -64,37 +63,29 @@ static void put_request(struct kvc_text *t, const struct kvc_result *r, uint64_t
     kvc_text_addf(t, ",%" PRIu32 "\r\n", q->recomputed_tokens);
 }
 
-static enum kvc_status flush_text(struct kvc_file *f, struct kvc_text *t, struct kvc_error *err)
-{
-    if (t->failed)
-        return kvc_fail_nomem(err);
-    enum kvc_status status = kvc_file_write(f, t->buf ? t->buf : "", t->len, err);
-    t->len = 0;
-    return status;
-}
-
 enum kvc_status kvc_report_requests_csv(const struct kvc_result *result, const char *path,
                                         struct kvc_error *err)
 {
-    struct kvc_file f;
+    struct kvc_outfile *f = NULL;
     struct kvc_text t = {0};
-    enum kvc_status status = kvc_file_open(&f, path, err);
+    enum kvc_status status = kvc_outfile_open(&f, path, err);
     if (status != KVC_OK)
         return status;
     put_header(&t, result);
-    for (uint64_t i = 0; status == KVC_OK && i < result->n_requests; i++) {
+    for (uint64_t i = 0; !t.failed && i < result->n_requests && kvc_outfile_ok(f); i++) {
         put_request(&t, result, i);
-        if (t.len >= FLUSH_BYTES || t.failed)
-            status = flush_text(&f, &t, err);
+        kvc_outfile_write(f, t.buf, t.failed ? 0 : t.len);
+        t.len = 0;
     }
-    if (status == KVC_OK)
-        status = flush_text(&f, &t, err);
+    if (!t.failed) /* what is left is the header of an empty run */
+        kvc_outfile_write(f, t.buf, t.len);
+    bool failed = t.failed;
     kvc_text_clear(&t);
-    if (status != KVC_OK) {
-        kvc_file_abort(&f);
-        return status;
+    if (failed) {
+        kvc_outfile_abandon(f);
+        return kvc_fail_nomem(err);
     }
-    return kvc_file_commit(&f, err);
+    return kvc_outfile_close(f, err);
 }
 
 /* ---- a row a figure ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/outfile.h"
 #include "reports/plot.h"
 
 #include <errno.h>
@@ -150,7 +151,7 @@ enum kvc_status kvc_gnuplot_run(const struct kvc_text *script, struct kvc_text *
     struct kvc_error ignored;
     enum kvc_status status = KVC_OK;
     int rc;
-    if (kvc_file_put(name, script->buf ? script->buf : "", script->len, &ignored) != KVC_OK)
+    if (kvc_outfile_put(name, script->buf ? script->buf : "", script->len, &ignored) != KVC_OK)
         snprintf(why_not, why_size, "%.150s", ignored.text);
     else if ((rc = spawn(&pid, folder)) != 0)
         snprintf(why_not, why_size, "%s",

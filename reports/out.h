@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Text as HTML and CSV want it, numbers as people read them, and files that are written whole or
- * not at all. Numbers never depend on the process's locale. */
+ * Text as HTML and CSV want it, numbers as people read them, and files in one call. Numbers never depend on the process's locale. */
 #ifndef KVC_REPORTS_OUT_H
 #define KVC_REPORTS_OUT_H
 
@@ -31,24 +30,9 @@ struct kvc_str kvc_fmt_points(double fraction);   /* 2.1 points, of a difference
 struct kvc_str kvc_fmt_usd(double usd);           /* USD 12.34 */
 struct kvc_str kvc_fmt_general(double value);     /* three significant digits, no exponent */
 
-/* ---- files ---- */
+/* ---- files, written whole or not at all ---- */
 
-/* A file that appears under its name only when committed: temporary name in the same folder,
- * synced, renamed. "-" is stdout; devices and pipes are written in place. */
-struct kvc_file {
-    int fd;
-    bool in_place;
-    char path[4096], temp[4128];
-};
-
-enum kvc_status kvc_file_open(struct kvc_file *f, const char *path, struct kvc_error *err);
-enum kvc_status kvc_file_write(struct kvc_file *f, const char *buf, size_t n,
-                               struct kvc_error *err);
-enum kvc_status kvc_file_commit(struct kvc_file *f, struct kvc_error *err); /* closes either way */
-void kvc_file_abort(struct kvc_file *f);
-/* All at once. */
-enum kvc_status kvc_file_put(const char *path, const char *buf, size_t n, struct kvc_error *err);
-/* A text whose building may have failed; clears it. */
+/* All at once; the building of the text may have failed. Clears it. */
 enum kvc_status kvc_file_put_text(const char *path, struct kvc_text *t, struct kvc_error *err);
 /* Reads at most limit bytes; the caller frees with kvc_free. */
 enum kvc_status kvc_file_get(const char *path, size_t limit, char **out, size_t *n,

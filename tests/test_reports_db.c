@@ -3,6 +3,7 @@
  * it. */
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "base/outfile.h"
 #include "reports/reports.h"
 #include "tests/report_sample.h"
 
@@ -47,7 +48,7 @@ static char *read_back(const char *name)
 static void put(const char *name, const char *text)
 {
     struct kvc_error err;
-    assert_int_equal(kvc_file_put(file(name), text, strlen(text), &err), KVC_OK);
+    assert_int_equal(kvc_outfile_put(file(name), text, strlen(text), &err), KVC_OK);
 }
 
 static int64_t query(const char *name, const char *sql)

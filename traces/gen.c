@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/units.h"
-#include "traces/outfile.h"
+#include "traces/packfile.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -93,7 +93,7 @@ struct gen {
     double *zipf; /* cumulative weights */
     uint64_t next_id;
     struct chain system, *documents, *talk; /* talk: what is a session's own */
-    struct kvc_outfile *file;
+    struct kvc_packfile *file;
     uint64_t seed_arrival, seed_document, seed_think, seed_text, seed_answer;
 };
 
@@ -226,7 +226,7 @@ static bool put_ids(struct gen *g, const struct turn *t)
             text[n++] = ' ';
         }
         n += put_number(text + n, id);
-        kvc_outfile_write(g->file, text, n);
+        kvc_packfile_write(g->file, text, n);
     }
     return true;
 }
@@ -237,7 +237,7 @@ static bool put_row(struct gen *g, const struct turn *t)
     int n = snprintf(text, sizeof(text),
                      "{\"timestamp\": %llu, \"input_length\": %u, \"output_length\": %u, "
                      "\"hash_ids\": [", (unsigned long long)t->ms, t->input, t->output);
-    kvc_outfile_write(g->file, text, (size_t)n);
+    kvc_packfile_write(g->file, text, (size_t)n);
     if (!put_ids(g, t))
         return false;
     if (g->c->turns == 1)
@@ -247,7 +247,7 @@ static bool put_row(struct gen *g, const struct turn *t)
     else
         n = snprintf(text, sizeof(text), "], \"session_id\": \"s%u\", \"delay\": %llu}\n",
                      t->session, (unsigned long long)t->think_ms);
-    kvc_outfile_write(g->file, text, (size_t)n);
+    kvc_packfile_write(g->file, text, (size_t)n);
     if (t->number + 1 == g->c->turns) { /* the session is over */
         kvc_free(g->talk[t->session].id);
         g->talk[t->session] = (struct chain){ 0 };
@@ -288,14 +288,14 @@ enum kvc_status kvc_gen_write(const struct kvc_gen_config *config, const char *p
         status = kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "duration",
                              "no session begins within it; make it longer or the rate higher");
     else
-        status = kvc_outfile_open(&g.file, path, n > 4 && strcmp(path + n - 4, ".zst") == 0, err);
+        status = kvc_packfile_open(&g.file, path, n > 4 && strcmp(path + n - 4, ".zst") == 0, err);
     for (size_t i = 0; i < g.n_turns && status == KVC_OK; i++)
         if (!put_row(&g, &g.turns[i]))
             status = kvc_fail_nomem(err);
     if (status == KVC_OK)
-        status = kvc_outfile_close(g.file, err);
+        status = kvc_packfile_close(g.file, err);
     else
-        kvc_outfile_abandon(g.file);
+        kvc_packfile_abandon(g.file);
     clear(&g);
     return status;
 }

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/digest.h"
 #include "base/error.h"
-#include "traces/outfile.h"
+#include "base/outfile.h"
 
 #include <string.h>
 #include <zstd.h>
@@ -167,7 +167,7 @@ enum kvc_status kvc_trace_save(const struct kvc_trace *t, const char *path, stru
         return kvc_fail_nomem(err);
     ZSTD_CCtx_setParameter(w.zstd, ZSTD_c_compressionLevel, LEVEL);
     ZSTD_CCtx_setParameter(w.zstd, ZSTD_c_checksumFlag, 1);
-    w.status = kvc_outfile_open(&w.file, path, false, err);
+    w.status = kvc_outfile_open(&w.file, path, err);
     if (w.status == KVC_OK) {
         put_file(&w, t);
         if (w.status == KVC_OK)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "traces/outfile.h"
+#include "base/outfile.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -11,17 +11,16 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zstd.h>
 
 #define BUFFER ((size_t)1 << 18)
+#define SUFFIX 16 /* ".tmp-" and six digits */
 
 struct kvc_outfile {
     int fd;
     bool direct, unnamed; /* unnamed: has no name yet; else temp is its name */
     char *path, *temp, *folder;
-    char *buf, *packed;
+    char *buf;
     size_t used;
-    ZSTD_CCtx *zstd;
     enum kvc_status status;
     struct kvc_error first; /* failure */
 };
@@ -30,12 +29,10 @@ static void destroy(struct kvc_outfile *o)
 {
     if (o->fd >= 0 && o->fd != STDOUT_FILENO)
         close(o->fd);
-    ZSTD_freeCCtx(o->zstd);
     kvc_free(o->path);
     kvc_free(o->temp);
     kvc_free(o->folder);
     kvc_free(o->buf);
-    kvc_free(o->packed);
     kvc_free(o);
 }
 
@@ -57,16 +54,15 @@ static char *target_of(const char *path)
 
 static bool name_places(struct kvc_outfile *o, const char *path)
 {
-    struct stat st;
     if (!(o->path = strcmp(path, "-") == 0 ? kvc_strdup("stdout") : target_of(path)))
         return false;
-    o->direct = strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode));
-    size_t n = strlen(o->path) + 16;
+    size_t n = strlen(o->path) + SUFFIX;
     o->temp = kvc_malloc(n, 1);
     o->folder = kvc_strdup(o->path);
-    if (!o->temp || !o->folder)
+    o->buf = kvc_malloc(BUFFER, 1);
+    if (!o->temp || !o->folder || !o->buf)
         return false;
-    snprintf(o->temp, n, "%s.tmp-XXXXXX", o->path);
+    strcpy(o->temp, o->path);
     char *slash = strrchr(o->folder, '/');
     if (slash)
         slash[slash == o->folder] = '\0';
@@ -75,46 +71,65 @@ static bool name_places(struct kvc_outfile *o, const char *path)
     return true;
 }
 
+/* Under the first temporary name that is free: the open file that has no name yet, or a new one. */
+static bool take_temp_name(struct kvc_outfile *o)
+{
+    char fd_path[64];
+    snprintf(fd_path, sizeof(fd_path), "/proc/self/fd/%d", o->fd);
+    for (unsigned i = 0; i < 1000; i++) {
+        snprintf(o->temp + strlen(o->path), SUFFIX, ".tmp-%06u",
+                 ((unsigned)getpid() + i) % 1000000);
+        if (o->unnamed) {
+            if (linkat(AT_FDCWD, fd_path, AT_FDCWD, o->temp, AT_SYMLINK_FOLLOW) == 0)
+                return true;
+        } else if ((o->fd = open(o->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) >= 0) {
+            return true;
+        }
+        if (errno != EEXIST)
+            break;
+    }
+    return false;
+}
+
 static void open_place(struct kvc_outfile *o, const char *path)
 {
-    if (o->direct) {
-        o->fd = strcmp(path, "-") == 0 ? STDOUT_FILENO : open(path, O_WRONLY | O_CLOEXEC);
-    } else {
-        o->fd = open(o->folder[0] ? o->folder : ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
-        o->unnamed = o->fd >= 0;
-        if (o->fd < 0 && (o->fd = mkstemp(o->temp)) >= 0) {
-            mode_t mask = umask(0);
-            umask(mask);
-            (void)fchmod(o->fd, 0666 & ~mask);
-        }
+    struct stat st;
+    bool standard = strcmp(path, "-") == 0, exists = !standard && stat(path, &st) == 0;
+    o->direct = standard || (exists && !S_ISREG(st.st_mode));
+    if (exists && S_ISDIR(st.st_mode)) {
+        o->status = kvc_fail_at(&o->first, KVC_ERR_IO, path, 0, NULL,
+                                "is a folder; name a file to write into it");
+        return;
     }
-    if (o->fd < 0)
+    if (o->direct) {
+        o->fd = standard ? STDOUT_FILENO : open(path, O_WRONLY | O_CLOEXEC);
+    } else {
+        if (access("/proc/self/fd", X_OK) == 0) /* needed to give it a name later */
+            o->fd = open(o->folder[0] ? o->folder : ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+        o->unnamed = o->fd >= 0;
+        if (o->fd < 0)
+            take_temp_name(o);
+    }
+    if (o->fd < 0 || (exists && !o->direct && fchmod(o->fd, st.st_mode & 07777) != 0))
         fail(o);
 }
 
-enum kvc_status kvc_outfile_open(struct kvc_outfile **out, const char *path, bool pack,
-                                 struct kvc_error *err)
+enum kvc_status kvc_outfile_open(struct kvc_outfile **out, const char *path, struct kvc_error *err)
 {
     struct kvc_outfile *o = kvc_calloc(1, sizeof(*o));
     if (!o)
         return kvc_fail_nomem(err);
     o->fd = -1;
-    o->buf = kvc_malloc(BUFFER, 1);
-    bool ok = o->buf && name_places(o, path);
-    if (ok && pack) {
-        o->zstd = ZSTD_createCCtx();
-        o->packed = kvc_malloc(BUFFER, 1);
-        ok = o->zstd && o->packed;
-        if (ok)
-            ZSTD_CCtx_setParameter(o->zstd, ZSTD_c_checksumFlag, 1);
-    }
-    if (ok)
-        open_place(o, path);
-    if (!ok || o->status != KVC_OK) {
-        enum kvc_status status = ok ? o->status : kvc_fail_nomem(err);
-        if (ok && err)
-            *err = o->first;
+    if (!name_places(o, path)) {
         destroy(o);
+        return kvc_fail_nomem(err);
+    }
+    open_place(o, path);
+    if (o->status != KVC_OK) {
+        enum kvc_status status = o->status;
+        if (err)
+            *err = o->first;
+        kvc_outfile_abandon(o);
         return status;
     }
     *out = o;
@@ -136,24 +151,9 @@ static void put(struct kvc_outfile *o, const char *p, size_t n)
     }
 }
 
-static void flush(struct kvc_outfile *o, bool end)
+static void flush(struct kvc_outfile *o)
 {
-    if (!o->zstd) {
-        put(o, o->buf, o->used);
-        o->used = 0;
-        return;
-    }
-    ZSTD_inBuffer in = { o->buf, o->used, 0 };
-    size_t left = 1;
-    while (o->status == KVC_OK && (in.pos < in.size || (end && left))) {
-        ZSTD_outBuffer packed = { o->packed, BUFFER, 0 };
-        left = ZSTD_compressStream2(o->zstd, &packed, &in, end ? ZSTD_e_end : ZSTD_e_continue);
-        if (ZSTD_isError(left))
-            o->status = kvc_fail_at(&o->first, KVC_ERR_NOMEM, o->path, 0, NULL, "compressing: %s",
-                                    ZSTD_getErrorName(left));
-        else
-            put(o, o->packed, packed.pos);
-    }
+    put(o, o->buf, o->used);
     o->used = 0;
 }
 
@@ -167,27 +167,25 @@ void kvc_outfile_write(struct kvc_outfile *o, const void *bytes, size_t n)
         p += take;
         n -= take;
         if (o->used == BUFFER)
-            flush(o, false);
+            flush(o);
     }
+}
+
+bool kvc_outfile_ok(const struct kvc_outfile *o)
+{
+    return o->status == KVC_OK;
 }
 
 /* A file without a name gets a temporary one first: a link can't replace, a rename can. */
-static bool give_name(struct kvc_outfile *o)
+static bool move_into_place(struct kvc_outfile *o)
 {
-    char fd_path[64];
-    snprintf(fd_path, sizeof(fd_path), "/proc/self/fd/%d", o->fd);
-    for (unsigned i = 0; i < 1000; i++) {
-        snprintf(o->temp + strlen(o->path), 16, ".tmp-%06u", ((unsigned)getpid() + i) % 1000000);
-        if (linkat(AT_FDCWD, fd_path, AT_FDCWD, o->temp, AT_SYMLINK_FOLLOW) == 0) {
-            o->unnamed = false;
-            return true;
-        }
-        if (errno != EEXIST)
-            break;
-    }
-    return false;
+    if (o->unnamed && !take_temp_name(o))
+        return false;
+    o->unnamed = false;
+    return rename(o->temp, o->path) == 0;
 }
 
+/* The rename itself must survive a crash too. */
 static void sync_folder(const struct kvc_outfile *o)
 {
     int fd = open(o->folder[0] ? o->folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -201,16 +199,16 @@ void kvc_outfile_abandon(struct kvc_outfile *o)
 {
     if (!o)
         return;
-    if (!o->direct && !o->unnamed)
+    if (o->fd >= 0 && !o->direct && !o->unnamed)
         unlink(o->temp);
     destroy(o);
 }
 
 enum kvc_status kvc_outfile_close(struct kvc_outfile *o, struct kvc_error *err)
 {
-    flush(o, true);
+    flush(o);
     if (o->status == KVC_OK && !o->direct) {
-        if (fsync(o->fd) != 0 || (o->unnamed && !give_name(o)) || rename(o->temp, o->path) != 0)
+        if (fsync(o->fd) != 0 || !move_into_place(o))
             fail(o);
         else
             sync_folder(o);
@@ -224,4 +222,15 @@ enum kvc_status kvc_outfile_close(struct kvc_outfile *o, struct kvc_error *err)
         destroy(o);
     }
     return status;
+}
+
+enum kvc_status kvc_outfile_put(const char *path, const void *bytes, size_t n,
+                                struct kvc_error *err)
+{
+    struct kvc_outfile *o = NULL;
+    enum kvc_status status = kvc_outfile_open(&o, path, err);
+    if (status != KVC_OK)
+        return status;
+    kvc_outfile_write(o, bytes, n);
+    return kvc_outfile_close(o, err);
 }
