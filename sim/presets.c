@@ -6,29 +6,21 @@
 
 #define LATER "is not modelled in this release yet; vllm-0.24 and lmcache are"
 
+#define VLLM                                                                                       \
+    {"engine.backend", "vllm"}, {"engine.page_tokens", "16"},                                      \
+    {"engine.max_batched_tokens", "8192"}, {"engine.max_seqs", "1024"},                            \
+    {"engine.gpu_memory_utilization", "0.92"}, {"engine.prefix_caching", "true"},                  \
+    {"engine.chunked_prefill", "true"}, {"engine.reserve_full_prompt", "true"}
+
 static const struct kvc_setting vllm_0_24[] = {
-    {"engine.backend", "vllm"},
-    {"engine.page_tokens", "16"},
-    {"engine.max_batched_tokens", "8192"},
-    {"engine.max_seqs", "1024"},
-    {"engine.gpu_memory_utilization", "0.92"},
-    {"engine.prefix_caching", "true"},
-    {"engine.chunked_prefill", "true"},
-    {"engine.reserve_full_prompt", "true"},
+    VLLM,
     {"engine.unhashed_first", "true"},
     {NULL, NULL},
 };
 
 /* Before 0.24 every released page went to the tail of the free queue, hashed or not. */
 static const struct kvc_setting vllm_0_23[] = {
-    {"engine.backend", "vllm"},
-    {"engine.page_tokens", "16"},
-    {"engine.max_batched_tokens", "8192"},
-    {"engine.max_seqs", "1024"},
-    {"engine.gpu_memory_utilization", "0.92"},
-    {"engine.prefix_caching", "true"},
-    {"engine.chunked_prefill", "true"},
-    {"engine.reserve_full_prompt", "true"},
+    VLLM,
     {"engine.unhashed_first", "false"},
     {NULL, NULL},
 };
@@ -36,14 +28,7 @@ static const struct kvc_setting vllm_0_23[] = {
 /* vLLM 0.24 with LMCache's in-process defaults: 5 GB of host memory a worker, chunks of 256
  * tokens, write-through, LRU. */
 static const struct kvc_setting lmcache[] = {
-    {"engine.backend", "vllm"},
-    {"engine.page_tokens", "16"},
-    {"engine.max_batched_tokens", "8192"},
-    {"engine.max_seqs", "1024"},
-    {"engine.gpu_memory_utilization", "0.92"},
-    {"engine.prefix_caching", "true"},
-    {"engine.chunked_prefill", "true"},
-    {"engine.reserve_full_prompt", "true"},
+    VLLM,
     {"engine.unhashed_first", "true"},
     {"tiers.dram.capacity", "5GB"},
     {"tiers.dram.scope", "per_gpu"},
