@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/trace_args.h"
+#include "reports/out.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -291,21 +292,6 @@ static enum kvc_status print_json(const struct ceiling *c, struct kvc_error *err
 
 /* ---- text ---- */
 
-/* 12,345 into buf. */
-static const char *grouped(uint64_t n, char *buf, size_t size)
-{
-    char digits[24];
-    int len = snprintf(digits, sizeof(digits), "%" PRIu64, n);
-    size_t k = 0;
-    for (int i = 0; i < len && k + 2 < size; i++) {
-        if (i > 0 && (len - i) % 3 == 0)
-            buf[k++] = ',';
-        buf[k++] = digits[i];
-    }
-    buf[k] = '\0';
-    return buf;
-}
-
 static void print_rate(uint64_t part, uint64_t whole, bool known)
 {
     if (known && whole)
@@ -333,36 +319,23 @@ static void print_row(const struct ceiling *c, const char *capacity, const char 
 static void print_head(const struct ceiling *c)
 {
     const struct kvc_trace_stats *s = &c->stats;
-    char a[32], b[32], d[32], e[32];
     printf("%s: %s requests over %.1f min, %s input tokens\n", c->path,
-           grouped(s->requests, a, sizeof(a)), (double)s->span_ns / 60e9,
-           grouped(s->input_tokens, b, sizeof(b)));
+           kvc_fmt_count(s->requests).s, (double)s->span_ns / 60e9,
+           kvc_fmt_count(s->input_tokens).s);
     if (!s->has_prefix) {
         printf("no row says which blocks its prompt shares with others: hit rates are unknown\n");
         return;
     }
     printf("%s touches of %s blocks of %u tokens (%s touches of %s segments)\n",
-           grouped(s->block_touches, a, sizeof(a)), grouped(s->blocks, b, sizeof(b)),
-           s->block_tokens, grouped(s->segment_touches, d, sizeof(d)),
-           grouped(s->segments, e, sizeof(e)));
+           kvc_fmt_count(s->block_touches).s, kvc_fmt_count(s->blocks).s,
+           s->block_tokens, kvc_fmt_count(s->segment_touches).s,
+           kvc_fmt_count(s->segments).s);
     if (s->without_ids)
         printf("%s requests bring no block ids and count as misses\n",
-               grouped(s->without_ids, a, sizeof(a)));
+               kvc_fmt_count(s->without_ids).s);
     if (c->bytes_per_token)
-        printf("%s bytes of KV per token, %s per block\n", grouped(c->bytes_per_token, a, sizeof(a)),
-               grouped(block_bytes(c), b, sizeof(b)));
-}
-
-/* "512.0 GiB" */
-static const char *size_text(uint64_t bytes, char *buf, size_t size)
-{
-    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double x = (double)bytes;
-    size_t u = 0;
-    for (; x >= 1024 && u < 6; u++)
-        x /= 1024;
-    snprintf(buf, size, u ? "%.1f %s" : "%.0f %s", x, unit[u]);
-    return buf;
+        printf("%s bytes of KV per token, %s per block\n", kvc_fmt_count(c->bytes_per_token).s,
+               kvc_fmt_count(block_bytes(c)).s);
 }
 
 static enum kvc_status print_curve(const struct ceiling *c, struct kvc_error *err)
@@ -381,7 +354,6 @@ static enum kvc_status print_curve(const struct ceiling *c, struct kvc_error *er
 
 static enum kvc_status print_text(const struct ceiling *c, struct kvc_error *err)
 {
-    char blocks[32], bytes[32];
     print_head(c);
     printf("\n%12s", "capacity");
     if (c->bytes_per_token)
@@ -397,8 +369,8 @@ static enum kvc_status print_text(const struct ceiling *c, struct kvc_error *err
         const struct point *p = &c->point[i];
         bool inf = p->blocks == KVC_CAPACITY_INF;
         for (size_t k = 0; k < c->n_policies; k++)
-            print_row(c, inf ? "inf" : grouped(p->blocks, blocks, sizeof(blocks)),
-                      inf ? "inf" : size_text(p->bytes, bytes, sizeof(bytes)), c->policy[k],
+            print_row(c, inf ? "inf" : kvc_fmt_count(p->blocks).s,
+                      inf ? "inf" : kvc_fmt_bytes((double)p->bytes).s, c->policy[k],
                       &c->hits[k * c->n_points + i]);
     }
     return print_curve(c, err);
