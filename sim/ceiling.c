@@ -209,28 +209,12 @@ enum kvc_status kvc_ceiling_policy(const struct kvc_trace *trace, const char *po
                                    const uint64_t *capacity_blocks, size_t n, struct kvc_hits *out,
                                    struct kvc_error *err)
 {
-    const struct ceiling_policy *p;
+    const struct ceiling_policy *p = NULL;
     struct kvc_ceiling_view v;
     enum kvc_status status = find_policy(&p, policy, err);
     if (!status && n > 0)
         status = kvc_ceiling_view(&v, trace, err);
     return status || n == 0 ? status : p->run(&v, capacity_blocks, n, out, NULL, err);
-}
-
-enum kvc_status kvc_ceiling_full_blocks(const struct kvc_trace *trace, const char *policy,
-                                        const uint64_t *capacity_blocks, size_t n,
-                                        struct kvc_hits *out, struct kvc_error *err)
-{
-    const struct ceiling_policy *p;
-    struct kvc_ceiling_view v;
-    enum kvc_status status = find_policy(&p, policy, err);
-    if (!status && n > 0)
-        status = kvc_ceiling_view_full(&v, trace, err);
-    if (status || n == 0)
-        return status;
-    status = p->run(&v, capacity_blocks, n, out, NULL, err);
-    kvc_ceiling_view_clear(&v);
-    return status;
 }
 
 /* ---- curves ---- */

@@ -38,12 +38,6 @@ enum kvc_status kvc_ceiling_opt_of(const struct kvc_ceiling_view *view,
 enum kvc_status kvc_ceiling_curve_of(const struct kvc_ceiling_view *view, struct kvc_curve *out,
                                      struct kvc_error *err);
 
-/* Capacities in full blocks, partial tails neither stored nor counted: the bound that stands
- * beside a replay. policy as in kvc_ceiling_policy. */
-enum kvc_status kvc_ceiling_full_blocks(const struct kvc_trace *trace, const char *policy,
-                                        const uint64_t *capacity_blocks, size_t n,
-                                        struct kvc_hits *out, struct kvc_error *err);
-
 /* ---- counting, shared by the algorithms ---- */
 
 /* Denominators; everything else 0. */

@@ -290,15 +290,17 @@ static void every_failed_allocation_is_reported(void **state)
         int nth = 0;
         while (status != KVC_OK) {
             struct kvc_curve curve = {0};
+            struct kvc_ceiling_view view = {0};
             kvc_alloc_fail_after((uint64_t)++nth);
             status = what == 0   ? kvc_ceiling_content(t, &h, NULL)
                      : what == 1 ? kvc_ceiling_policy(t, "lru", &capacity, 1, &h, NULL)
                      : what == 2 ? kvc_ceiling_policy(t, "opt", &capacity, 1, &h, NULL)
-                     : what == 3 ? kvc_ceiling_full_blocks(t, "opt", &capacity, 1, &h, NULL)
+                     : what == 3 ? kvc_ceiling_view_full(&view, t, NULL)
                                  : kvc_ceiling_lru_curve(t, &curve, NULL);
             kvc_alloc_fail_after(0);
             assert_true(status == KVC_OK || status == KVC_ERR_NOMEM);
             kvc_curve_clear(&curve);
+            kvc_ceiling_view_clear(&view);
         }
         assert_true(nth > 1);
     }

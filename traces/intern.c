@@ -70,11 +70,6 @@ bool kvc_intern_get(struct kvc_intern *in, const char *s, size_t n, uint32_t *nu
     return true;
 }
 
-const char *kvc_intern_name(const struct kvc_intern *in, uint32_t number)
-{
-    return in->bytes + in->at[number];
-}
-
 char **kvc_intern_names(const struct kvc_intern *in)
 {
     char **names = in->n ? kvc_calloc(in->n, sizeof(*names)) : NULL;
