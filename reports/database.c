@@ -122,5 +122,5 @@ bool kvc_db_looks_like(const char *path)
         return false;
     ssize_t n = read(fd, head, sizeof(head));
     close(fd);
-    return n == 0 || (n == 16 && memcmp(head, "SQLite format 3", 16) == 0);
+    return n == 16 && memcmp(head, "SQLite format 3", 16) == 0;
 }

@@ -15,7 +15,7 @@ enum kvc_status kvc_db_open(sqlite3 **out, const char *path, bool write, struct 
 enum kvc_status kvc_db_fail(sqlite3 *db, int rc, const char *path, const char *what,
                             struct kvc_error *err);
 enum kvc_status kvc_db_run(sqlite3 *db, const char *path, const char *sql, struct kvc_error *err);
-/* True when the file begins as an SQLite database does, or is an empty file. */
+/* True when the file begins as an SQLite database does. */
 bool kvc_db_looks_like(const char *path);
 
 #endif

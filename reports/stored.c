@@ -3,12 +3,16 @@
 #include "base/error.h"
 #include "reports/database.h"
 #include "reports/load.h"
+#include "traces/stream.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #define JSON_LIMIT (256u << 20)
+
+static const char a_log[] =
+    "is a log or trace, not a run; make one with kvcast replay --json or --db";
 
 struct kvc_stored {
     char *json;
@@ -33,18 +37,57 @@ static enum kvc_status parse_figures(struct kvc_stored *s, const char *path, str
     return KVC_OK;
 }
 
+/* The whole text of a file, plain or packed. */
+static enum kvc_status read_text(struct kvc_stored *s, const char *path, struct kvc_error *err)
+{
+    struct kvc_stream *stream = NULL;
+    struct kvc_text t = {0};
+    char chunk[65536];
+    size_t got = 1;
+    enum kvc_status status = kvc_stream_open(&stream, path, err);
+    if (status == KVC_OK && kvc_stream_is_kvt(stream))
+        status = kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL, "%s", a_log);
+    while (status == KVC_OK && got) {
+        status = kvc_stream_read(stream, chunk, sizeof(chunk), &got, err);
+        if (status == KVC_OK)
+            kvc_text_addn(&t, chunk, got);
+        if (status == KVC_OK && t.failed)
+            status = kvc_fail_nomem(err);
+        if (status == KVC_OK && t.len > JSON_LIMIT)
+            status = kvc_fail_at(err, KVC_ERR_LIMIT, path, 0, NULL,
+                                 "larger than %u MiB: this is not the JSON of a replay",
+                                 JSON_LIMIT >> 20);
+    }
+    kvc_stream_close(stream);
+    if (status != KVC_OK) {
+        kvc_text_clear(&t);
+        return status;
+    }
+    s->json = t.buf;
+    if (strlen(s->json) != t.len)
+        return kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL,
+                           "is neither the JSON of a replay nor a results database");
+    return KVC_OK;
+}
+
 static enum kvc_status read_file(struct kvc_stored *s, const char *path, int64_t run_id,
                                  struct kvc_error *err)
 {
-    size_t n;
+    struct kvc_jval *row = NULL;
     if (run_id)
         return kvc_fail_at(err, KVC_ERR_USAGE, path, 0, NULL,
                            "holds one run; a run number is for results databases");
-    enum kvc_status status = kvc_file_get(path, JSON_LIMIT, &s->json, &n, err);
-    if (status == KVC_OK && strlen(s->json) != n)
-        status = kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL,
-                             "is neither the JSON of a replay nor a results database");
-    return status == KVC_OK ? parse_figures(s, path, err) : status;
+    enum kvc_status status = read_text(s, path, err);
+    if (status != KVC_OK)
+        return status;
+    status = parse_figures(s, path, err);
+    /* Where the first line is JSON for itself, the user gave a log. */
+    const char *end = status == KVC_ERR_INPUT ? strchr(s->json, '\n') : NULL;
+    if (end && end[1] &&
+        kvc_json_parse(&row, s->json, (size_t)(end - s->json), false, path, 1, NULL) == KVC_OK)
+        status = kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL, "%s", a_log);
+    kvc_json_free(row);
+    return status;
 }
 
 /* ---- rows ---- */
@@ -92,7 +135,8 @@ static enum kvc_status read_row(struct kvc_stored *s, sqlite3 *db, const char *p
     return status;
 }
 
-static enum kvc_status read_points(struct kvc_series *s, sqlite3_stmt *q, struct kvc_error *err)
+static enum kvc_status read_points(struct kvc_series *s, sqlite3_stmt *q, const char *path,
+                                   struct kvc_error *err)
 {
     size_t times = 0, values = 0;
     int rc;
@@ -104,7 +148,8 @@ static enum kvc_status read_points(struct kvc_series *s, sqlite3_stmt *q, struct
         s->time_ns[s->n] = (uint64_t)sqlite3_column_int64(q, 0);
         s->value[s->n++] = known ? sqlite3_column_double(q, 1) : (double)NAN;
     }
-    return rc == SQLITE_DONE ? KVC_OK : kvc_fail(err, KVC_ERR_IO, "cannot read a time series");
+    return rc == SQLITE_DONE ? KVC_OK : kvc_db_fail(sqlite3_db_handle(q), rc, path,
+                                                    "cannot read a time series", err);
 }
 
 static enum kvc_status read_series(struct kvc_stored *s, sqlite3 *db, const char *path,
@@ -137,7 +182,7 @@ static enum kvc_status read_series(struct kvc_stored *s, sqlite3 *db, const char
         sqlite3_reset(q);
         sqlite3_bind_int64(q, 1, run_id);
         sqlite3_bind_text(q, 2, one->name, -1, SQLITE_STATIC);
-        status = read_points(one, q, err);
+        status = read_points(one, q, path, err);
     }
     sqlite3_finalize(q);
     return status;

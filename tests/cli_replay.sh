@@ -125,5 +125,18 @@ fi
 rc=$?
 [ $rc != 0 ] && grep -q nosuchdir err && [ ! -e nosuchdir ]
 report $? "a report that can't be written fails and says where"
+
+# What is named like a scenario is judged as one.
+echo '{ "modell": "llama-3.1-70b" }' >typo.json
+"$kvcast" replay typo.json log.jsonl >out 2>err
+[ $? = 3 ] && [ ! -s out ] && grep -q 'typo.json:1:modell: unknown key; did you mean model' err
+report $? "a scenario with one unknown key"
+: >empty.json
+"$kvcast" replay empty.json log.jsonl >out 2>err
+[ $? = 3 ] && grep -q 'empty.json: the file is empty' err
+report $? "an empty scenario"
+cp log.jsonl log.json
+"$kvcast" replay log.json --preset kga-rag --json --quiet | sed '/"runtime"/,$d' | cmp -s - a.res
+report $? "a log may be named .json"
 echo "1..$n"
 exit $failed

@@ -50,9 +50,20 @@ report $? "a second run is added"
 
 refused "a run that is not there" 3 "holds no run 9" report "$dir/runs.db" --run 9
 refused "a format that is not there" 2 "html, md, json, csv or text" report "$dir/a.json" --format pdf
-refused "a log is not a run" 3 "" report "$dir/log.jsonl"
+refused "a log is not a run" 3 "is a log" report "$dir/log.jsonl"
+: >"$dir/empty"
+refused "an empty file" 3 "the file is empty" report "$dir/empty"
+refused "a folder" 3 "directory" report "$dir"
+printf 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n' >"$dir/pointer.json"
+refused "a Git LFS pointer" 3 "Git LFS pointer" report "$dir/pointer.json"
+gzip -c "$dir/a.json" >"$dir/a.json.gz"
+"$kvcast" report "$dir/a.json" >"$dir/t1" && "$kvcast" report "$dir/a.json.gz" >"$dir/t2" &&
+    cmp -s "$dir/t1" "$dir/t2"
+report $? "packed JSON gives the same"
+head -c 300 "$dir/a.json.gz" >"$dir/cut.gz"
+refused "packed JSON that is cut short" 3 "cut short" report "$dir/cut.gz"
 refused "nothing at all" 2 "give one file" report
-refused "a file that is not there" 1 "cannot open" report "$dir/none.db"
+refused "a file that is not there" 3 "can.t open" report "$dir/none.db"
 refused "a full disk" 1 "disk is full" report "$dir/a.json" -o /dev/full
 printf 'no database, but long enough to be looked at\n' >"$dir/notes"
 "$kvcast" replay "$dir/log.jsonl" --preset kga-rag --quiet --db "$dir/notes" >/dev/null 2>"$dir/err"

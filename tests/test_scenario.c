@@ -386,9 +386,10 @@ static void scenarios_and_logs_are_told_apart(void **state)
         {"{\"tiers\": {}}", true},
         {"{\"timestamp\": 0, \"input_length\": 5, \"output_length\": 1, \"hash_ids\": [0]}\n", false},
         {"{\"timestamp\": 0, \"input_length\": 5}\n{\"timestamp\": 1}\n", false},
-        {"timestamp,a,b\n", false},
-        {"", false},
-        {"[1]", false},
+        {"{\"modell\": 1}", true}, /* the rest by the name, which ends in .json */
+        {"timestamp,a,b\n", true},
+        {"", true},
+        {"[1]", true},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
@@ -397,6 +398,7 @@ static void scenarios_and_logs_are_told_apart(void **state)
             fail_msg("%s", c[i].text);
     }
     assert_false(kvc_scenario_sniff("/nonexistent"));
+    assert_true(kvc_scenario_sniff("/nonexistent.json.gz"));
     assert_false(kvc_scenario_sniff("/tmp"));
     assert_false(kvc_scenario_sniff("-"));
 }
