@@ -7,9 +7,11 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/profiles.h"
 #include "tests/replay_case.h"
 
 #define YEAR_NS (365ull * 86400 * 1000000000)
@@ -70,6 +72,74 @@ static void random_cases(void **state)
         struct kvc_result *r = run_case(&c);
         check_figures(r);
         kvc_result_destroy(r);
+    }
+    kvc_scenario_destroy(base);
+}
+
+static double integral_s(const struct kvc_result *r, const char *name)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < r->n_series; i++) {
+        const struct kvc_series *s = &r->series[i];
+
+        for (size_t k = 0; strcmp(s->name, name) == 0 && k < s->n; k++) {
+            uint64_t end = k + 1 < s->n ? s->time_ns[k + 1] : r->makespan_ns;
+
+            sum += s->value[k] * (double)(end - s->time_ns[k]) * 1e-9;
+        }
+    }
+    return sum;
+}
+
+/* Little's law, L = lambda W: the number in the system, summed over time, is the time that all
+ * requests spend in it. The one comes from the series, the other from the requests' own figures. */
+static void littles_law(void **state)
+{
+    struct kvc_scenario *base = base_scenario();
+    double front_s = kvc_engine_find("vllm")->front_end_ns.value * 1e-9;
+    static struct replay_case c;
+    uint32_t cases = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        double spent_s = 0;
+
+        replay_case_make(&c, seed, (enum case_level)(seed % 4), base, kv_bytes(base));
+        c.sc.request_timeout_ns = 0;
+        struct kvc_result *r = run_case(&c);
+        for (uint64_t i = 0; i < r->n_requests; i++)
+            if (r->requests[i].outcome == KVC_COMPLETED)
+                spent_s += (double)r->requests[i].e2e_ns * 1e-9 - front_s;
+        double in_system = integral_s(r, "running") + integral_s(r, "waiting");
+        /* up to 1,000 buckets and some hundred events, each rounded to a double */
+        assert_true(fabs(in_system - spent_s) <= 1e-11 * (1 + spent_s));
+        cases += spent_s > 0;
+        kvc_result_destroy(r);
+    }
+    assert_true(cases > 300);
+    kvc_scenario_destroy(base);
+}
+
+/* No run serves more than an infinite cache that nothing has to reach in time. */
+static void content_bounds_every_run(void **state)
+{
+    struct kvc_scenario *base = base_scenario();
+    static struct replay_case c;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        struct kvc_replay_options options = {.struct_size = sizeof options};
+        struct kvc_result *r = NULL;
+
+        replay_case_make(&c, seed, (enum case_level)(seed % 4), base, kv_bytes(base));
+        struct kvc_trace *t = tiny_trace(c.rows, c.n, c.block_tokens, true);
+        assert_int_equal(kvc_replay_run(&r, t, &c.sc, &options, NULL), KVC_OK);
+        if (r->has_prefix)
+            assert_true((double)r->hit_tokens <=
+                        r->content_token_hit_rate * (double)r->input_tokens + 1e-6);
+        kvc_result_destroy(r);
+        tiny_trace_free(t);
     }
     kvc_scenario_destroy(base);
 }
@@ -138,6 +208,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_cases),
+        cmocka_unit_test(littles_law),
+        cmocka_unit_test(content_bounds_every_run),
         cmocka_unit_test(many_nodes),
         cmocka_unit_test(centuries),
     };
