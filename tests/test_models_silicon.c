@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "models/models.h"
+#include "models/profiles.h"
 #include "tests/models_csv.h"
 
 #define ROWS "../shared/validation/aiconfigurator_silicon/silicon_sample.csv.zst"
@@ -102,7 +103,9 @@ static void run_group(struct group *g)
                   100 * quantile(g->pooled, g->n, 0.9));
 }
 
-/* Long outputs at small concurrency: TPOT is a decode step. */
+/* Long outputs at small concurrency: TPOT is a decode step. The limits are the medians that a
+ * prototype with fitted host constants reached on all rows of these groups, rounded up
+ * (validation/ACCURACY.md section 7); here no constant is fitted. */
 static void decode_steps_meet_measured_tpot(void **state)
 {
     (void)state;
@@ -112,10 +115,10 @@ static void decode_steps_meet_measured_tpot(void **state)
         "Llama-3.1-70B", "b200_sxm", "nvfp4", KVC_NVFP4, KVC_FP8, 16, 8192, 0, {0}, {0}, {0}};
     run_group(&fp8);
     assert_true(fp8.n >= 8);
-    assert_true(quantile(fp8.zero, fp8.n, 0.5) < 0.15);
+    assert_true(quantile(fp8.zero, fp8.n, 0.5) < 0.10);
     run_group(&fp4);
     assert_true(fp4.n >= 8);
-    assert_true(quantile(fp4.zero, fp4.n, 0.5) < 0.20);
+    assert_true(quantile(fp4.zero, fp4.n, 0.5) < 0.12);
 }
 
 /* Printed only: other regimes and models, as they come out. */
@@ -127,7 +130,6 @@ static void other_rows_are_reported(void **state)
         {"Llama-3.1-70B", "b200_sxm", "fp8", KVC_FP8, KVC_FP8, 64, 1024, 0, {0}, {0}, {0}},
         {"gpt-oss-120b", "h100_sxm", "nvfp4", KVC_MXFP4, KVC_BF16, 64, 8192, 0, {0}, {0}, {0}},
         {"gpt-oss-120b", "b200_sxm", "nvfp4", KVC_MXFP4, KVC_FP8, 64, 8192, 0, {0}, {0}, {0}},
-        {"MiniMax-M2.5", "h100_sxm", "fp8", KVC_FP8_BLOCK, KVC_BF16, 64, 1024, 0, {0}, {0}, {0}},
         {"MiniMax-M2.5", "b200_sxm", "fp8", KVC_FP8_BLOCK, KVC_FP8, 64, 1024, 0, {0}, {0}, {0}},
     };
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
@@ -177,7 +179,8 @@ static void lone_prefill_beside_measured_ttft(void **state)
     assert_true(n > 0);
 }
 
-/* KV room that engines printed, beside the formula; it was not tuned to any of them. */
+/* KV room that engines printed, beside the formula; it was not tuned to any of them. Its least
+ * certain part is the assumed overhead of a rank, so it may be off by that much. */
 static void kv_room_beside_engine_statements(void **state)
 {
     (void)state;
@@ -191,11 +194,12 @@ static void kv_room_beside_engine_statements(void **state)
     struct kvc_step_config config = {
         kvc_llm_find("Llama-3.1-8B"), &rtx4090, "vllm", KVC_BF16, KVC_BF16, 1, 1, 1};
     assert_int_equal(kvc_step_model_create(&m, &config, &err), KVC_OK);
+    double slack = kvc_engine_find("vllm")->memory_overhead_bytes.value;
     double tokens = (double)kvc_step_kv_capacity_bytes(m, 0.9, 2048) / 131072;
     print_message(
         "Llama-3.1-8B on an RTX 4090: %.0f blocks of 16, the engine had 2588 (%+.1f %%)\n",
         tokens / 16, 100 * (tokens / 16 / 2588 - 1));
-    assert_true(fabs(tokens / 16 / 2588 - 1) < 0.25);
+    assert_true(fabs(tokens - 2588 * 16) * 131072 <= slack);
     kvc_step_model_destroy(m);
 
     /* llmd_routing: 307,328 tokens a pod, Qwen3-32B; GPUs a pod not stated, two H100 fit */
@@ -205,6 +209,7 @@ static void kv_room_beside_engine_statements(void **state)
     tokens = (double)kvc_step_kv_capacity_bytes(m, 0.9, 8192) / 262144;
     print_message("Qwen3-32B on 2 x H100 (assumed): %.0f tokens, the pods had 307328 (%+.1f %%)\n",
                   tokens, 100 * (tokens / 307328 - 1));
+    assert_true(fabs(tokens - 307328) * 262144 <= 2 * slack);
     kvc_step_model_destroy(m);
 }
 
