@@ -35,7 +35,8 @@ struct kvc_job {
     uint32_t hit_pages;         /* of those blocks */
     uint32_t chunk;             /* tokens scheduled in the step under way (prefill) */
     uint32_t peak;              /* most c before a preemption */
-    uint32_t arrived_before;    /* leading blocks an earlier arrival asked for too */
+    uint32_t again;             /* leading blocks of its path that an earlier arrival asked for */
+    uint32_t arrived_before;    /* those of the prompt */
     uint64_t alloc_pages;       /* all it holds, hits included */
     int64_t base;               /* decoding: c = base + replica's finished steps */
     uint64_t order;             /* admission sequence; identifies this admission */
@@ -135,7 +136,7 @@ struct kvc_transfer {
     uint32_t job;      /* load: who waits; KVC_NONE: a store */
     uint32_t tier, instance, replica;
     uint32_t pieces;   /* list */
-    uint32_t again;    /* store: leading blocks that an earlier request had too */
+    uint32_t again;    /* store: the job's */
     bool evicted;      /* store: what the tier above evicted, as it is */
     uint32_t next_free;
 };

@@ -132,7 +132,8 @@ void kvc_engine_ended(struct kvc_engine *e, uint32_t job, enum kvc_outcome outco
 
 /* ---- arrivals and routing ---- */
 
-/* Leading full blocks that earlier arrivals asked for too; from now on all of them are. */
+/* Leading blocks of the path that earlier arrivals asked for; from now on the full ones of this
+ * prompt are too. */
 static uint32_t mark_seen(struct kvc_engine *e, struct kvc_path path, uint32_t full)
 {
     uint32_t before = 0;
@@ -140,12 +141,12 @@ static uint32_t mark_seen(struct kvc_engine *e, struct kvc_path path, uint32_t f
     for (uint32_t k = 0; k < path.n; k++) {
         uint32_t depth = path.spans[k].depth, len = path.spans[k].len;
         uint32_t *seen = &e->segments[path.spans[k].seg].seen;
-        if (full <= depth)
+        if (full <= depth && !leading)
             break;
-        uint32_t n = full - depth < len ? full - depth : len;
+        uint32_t n = full <= depth ? 0 : full - depth < len ? full - depth : len;
         if (leading)
-            before = depth + (*seen < n ? *seen : n);
-        leading &= *seen >= n;
+            before = depth + *seen;
+        leading &= *seen >= len;
         if (*seen < n)
             *seen = n;
     }
@@ -239,10 +240,10 @@ static void arrive(struct kvc_engine *e, uint32_t request)
         return;
     struct kvc_job *j = &e->jobs[job];
     fill_job(e, j, request);
-    uint32_t seg = e->trace->prompt_seg[request];
-    if (seg != KVC_SEG_NONE)
-        j->arrived_before =
-            mark_seen(e, kvc_engine_path(e, seg, 0), kvc_trace_full_blocks(e->trace, request));
+    uint32_t full = kvc_trace_full_blocks(e->trace, request);
+    uint32_t leaf = j->leaf == KVC_SEG_NONE ? e->trace->prompt_seg[request] : j->leaf;
+    j->again = mark_seen(e, kvc_engine_path(e, leaf, 0), full);
+    j->arrived_before = j->again < full ? j->again : full;
     if (!servable(e, j->input, j->output)) {
         kvc_engine_ended(e, job, KVC_UNSERVABLE);
         return;

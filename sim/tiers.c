@@ -221,14 +221,19 @@ static struct piece_list lacking(struct kvc_engine *e, uint32_t list,
 {
     const struct kvc_tier *tier = &e->tiers[what->tier];
     struct piece_list out = {KVC_NONE, KVC_NONE, 0};
+    uint32_t end = KVC_NONE;
+    if (from_above && !what->evicted) { /* whole chunks of this tier, up to the last block */
+        for (uint32_t i = list; i != KVC_NONE; i = e->pieces[i].next)
+            end = e->pieces[i].to;
+        uint64_t chunk = tier->chunk_tokens;
+        end = (uint32_t)((uint64_t)end * e->block_tokens / chunk * chunk / e->block_tokens);
+    }
+    if (tier->selective && what->again < end)
+        end = what->again;
     for (; list != KVC_NONE; list = e->pieces[list].next) {
         struct kvc_piece p = e->pieces[list];
-        if (from_above && !what->evicted) { /* whole chunks of this tier */
-            uint64_t chunk = tier->chunk_tokens;
-            p.to = (uint32_t)((uint64_t)p.to * e->block_tokens / chunk * chunk / e->block_tokens);
-        }
-        if (tier->selective && what->again < p.to)
-            p.to = what->again;
+        if (p.to > end)
+            p.to = end;
         add_gaps(e, &tier->pools[what->instance], p, row, &out);
     }
     return out;
@@ -290,6 +295,9 @@ static void store(struct kvc_engine *e, uint32_t t, const struct kvc_replica *r,
         return;
     uint64_t evicted = tier->pools[what.instance].evicted_blocks;
     uint64_t blocks = make_room(e, i, missing.blocks, row);
+    if (tier->pools[what.instance].evicted_blocks != evicted)
+        changed(e, tier, what.instance);
+    pass_down(e, &tier->evictions[what.instance]);
     if (blocks) {
         struct kvc_flow_spec spec = {.tag = i};
         uint64_t latency = tier->write_latency_ns, tokens = blocks * e->block_tokens;
@@ -305,9 +313,6 @@ static void store(struct kvc_engine *e, uint32_t t, const struct kvc_replica *r,
     } else {
         transfer_free(e, i);
     }
-    if (tier->pools[what.instance].evicted_blocks != evicted)
-        changed(e, tier, what.instance);
-    pass_down(e, &tier->evictions[what.instance]);
 }
 
 void kvc_tiers_store(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
@@ -322,7 +327,7 @@ void kvc_tiers_store(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
     if (to <= j->hit_blocks)
         return;
     uint32_t list = piece_new(e, (struct kvc_piece){j->leaf, j->hit_blocks, (uint32_t)to, KVC_NONE});
-    store(e, e->first_tier, r, list, (struct kvc_transfer){.again = j->arrived_before}, false);
+    store(e, e->first_tier, r, list, (struct kvc_transfer){.again = j->again}, false);
     pieces_free(e, list);
 }
 
