@@ -188,10 +188,13 @@ uint32_t kvc_pool_reach(const struct kvc_pool *pool, struct kvc_path path, uint3
             continue;
         for (uint32_t i = pool->first[s]; i != NONE && lo < hi; i = pool->runs[i].chain) {
             const struct kvc_run *r = &pool->runs[i];
-            if (r->copy || r->pending || r->lo > lo)
+            if (r->copy || r->lo > lo)
                 break;
-            if (r->hi > lo)
-                lo = r->hi;
+            if (r->hi <= lo)
+                continue;
+            if (r->pending)
+                break;
+            lo = r->hi;
         }
         if (lo < hi)
             return depth + lo > pos ? depth + lo : pos;
