@@ -1,29 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # 'kvcast ceiling' on a log small enough to count by hand.
-kvcast=${KVCAST:-build/kvcast}
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-n=0 failed=0
-
-report() { # status, name
-    n=$((n + 1))
-    if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; failed=1; fi
-}
-
-# Exit code, and a pattern that stderr must hold.
-refused() { # name, code, pattern, arguments..
-    name=$1 code=$2 pattern=$3
-    shift 3
-    "$kvcast" "$@" >"$dir/out" 2>"$dir/err" </dev/null
-    rc=$?
-    if [ $rc = "$code" ] && grep -q -e "$pattern" "$dir/err" && [ ! -s "$dir/out" ]; then
-        report 0 "$name"
-    else
-        echo "# exit $rc; stderr:" && sed 's/^/# /' "$dir/err"
-        report 1 "$name"
-    fi
-}
+. "$(dirname "$0")/tap.sh"
 
 # JSON on one line without blanks, so that patterns can be plain.
 ceiling() {

@@ -2,15 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Equal scenario, trace and seed give equal bytes, whatever the number of threads and the compiler:
 # the JSON of ceiling and replay, less its "runtime" part.
-kvcast=${KVCAST:-build/kvcast}
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-n=0 failed=0
-
-report() { # status, name
-    n=$((n + 1))
-    if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; failed=1; fi
-}
+. "$(dirname "$0")/tap.sh"
 
 # "runtime" is the last member of the object: cut from its line on.
 bytes() { # program, threads

@@ -1,15 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # import, inspect and gen from the outside: exit codes, places in messages, no partial files.
-kvcast=${KVCAST:-build/kvcast}
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-n=0 failed=0
-
-report() { # status, name
-    n=$((n + 1))
-    if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; failed=1; fi
-}
+. "$(dirname "$0")/tap.sh"
 
 # Exit code, and a pattern that stderr must hold ("" = anything).
 expect() { # name, code, pattern, arguments..

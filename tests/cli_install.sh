@@ -2,14 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `make install` leaves can be used: the program runs from there, and a stranger's program
 # compiles against the headers and runs with the shared and with the static library.
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/tap.sh"
 cc=${CC:-gcc}
-n=0 failed=0
-report() {
-    n=$((n + 1))
-    if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; failed=1; fi
-}
 skip() { n=$((n + 1)); echo "ok $n # SKIP $1"; }
 
 case ${VARIANT:-release} in

@@ -1,16 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The replay command from end to end on a small generated log.
-kvcast=${KVCAST:-build/kvcast}
+. "$(dirname "$0")/tap.sh"
 case $kvcast in /*) ;; *) kvcast=$PWD/$kvcast ;; esac
 examples=$PWD/docs/examples
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-n=0 failed=0
-report() {
-    n=$((n + 1))
-    if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; failed=1; fi
-}
 # The result without the part that differs between equal runs.
 result() { sed '/"runtime"/,$d' "$1"; }
 # The effective scenario inside a result.

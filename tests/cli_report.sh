@@ -1,26 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # From a log to reports and back: replay writes them, report rebuilds them from what was stored.
-kvcast=${KVCAST:-build/kvcast}
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-n=0 failed=0
-
-report() { # status, name
-    n=$((n + 1))
-    if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; failed=1; fi
-}
-
-refused() { # name, code, pattern, arguments..
-    name=$1 code=$2 pattern=$3
-    shift 3
-    "$kvcast" "$@" >"$dir/out" 2>"$dir/err" </dev/null
-    rc=$?
-    [ $rc = "$code" ] && grep -q -e "$pattern" "$dir/err" && [ ! -s "$dir/out" ]
-    rc2=$?
-    [ $rc2 = 0 ] || { echo "# exit $rc; stderr:" && sed 's/^/# /' "$dir/err"; }
-    report $rc2 "$name"
-}
+. "$(dirname "$0")/tap.sh"
 
 cd "$(dirname "$0")/.." || exit 1
 "$kvcast" gen rag-chat --duration 2m --seed 3 --quiet -o "$dir/log.jsonl"

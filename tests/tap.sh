@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+# Read by each tests/cli_*.sh: the program, a folder that goes away, and lines of TAP. A script ends
+# with: echo "1..$n"; exit $failed
+kvcast=${KVCAST:-build/kvcast}
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+n=0 failed=0
+
+report() { # status, name
+    n=$((n + 1))
+    if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; failed=1; fi
+}
+
+# Exit code, a pattern that stderr must hold, and nothing on stdout.
+refused() { # name, code, pattern, arguments..
+    name=$1 code=$2 pattern=$3
+    shift 3
+    "$kvcast" "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    rc=$?
+    [ $rc = "$code" ] && grep -q -e "$pattern" "$dir/err" && [ ! -s "$dir/out" ]
+    fine=$?
+    [ $fine = 0 ] || { echo "# exit $rc; stderr:" && sed 's/^/# /' "$dir/err"; }
+    report $fine "$name"
+}
