@@ -67,7 +67,7 @@ struct kvc_str kvc_band_title(const char *name);
 
 /* ---- writers that leave the file to the caller ---- */
 
-/* The object of INTERFACE.md, "JSON of replay --json". */
+/* The object that replay --json prints. */
 void kvc_result_to_json(struct kvc_json *j, const struct kvc_result *result);
 /* What a report needs beyond it, for the database. */
 void kvc_detail_to_json(struct kvc_json *j, const struct kvc_result *result,

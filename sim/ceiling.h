@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Hit-rate bounds and policies without time, by segment (DESIGN 3). The public functions are in
+ * Hit-rate bounds and policies without time, by segment. The public functions are in
  * kvcast.h; here is what the rest of sim/ and the tests use beside them.
  *
  * Rows without ids bring tokens and a request to the denominators and never hit. */

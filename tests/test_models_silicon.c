@@ -104,8 +104,8 @@ static void run_group(struct group *g)
 }
 
 /* Long outputs at small concurrency: TPOT is a decode step. The limits are the medians that a
- * prototype with fitted host constants reached on all rows of these groups, rounded up
- * (validation/ACCURACY.md section 7); here no constant is fitted. */
+ * prototype with fitted host constants reached on all rows of these groups, rounded up; here no
+ * constant is fitted. */
 static void decode_steps_meet_measured_tpot(void **state)
 {
     (void)state;

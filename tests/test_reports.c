@@ -72,7 +72,7 @@ static const struct kvc_jval *at(const struct kvc_jval *v, const char *path)
 
 #define DIST "mean p50 p90 p95 p99 max count"
 
-/* INTERFACE.md, "JSON of replay --json": an object's place and its keys, in order. */
+/* What replay --json promises: an object's place and its keys, in order. */
 static const char *const promised[][2] = {
     {"", "schema version scenario digests requests ttft_ms tpot_ms e2e_ms queue_ms ttft_parts_ms "
          "hits throughput tiers links replicas tenants cost bands bounds warnings runtime"},

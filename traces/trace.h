@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The trace in memory: request columns and the prefix forest of segments (DESIGN 2).
+ * The trace in memory: request columns and the prefix forest of segments.
  * Immutable once built. sim/ reads the fields; only traces/ writes them.
  *
  * Blocks are numbered at first appearance (nodes); a segment is a maximal range of nodes that

@@ -149,8 +149,8 @@ KVC_API enum kvc_status kvc_gen_write(const struct kvc_gen_config *config, const
 
 /* ---- ceilings: hit rates without time ------------------------------------ */
 
-/* Exact counts (DESIGN 3). raw_ counts partial last blocks; the others count full
- * blocks only and know no last-token rule. Rates are for the caller to divide. */
+/* Exact counts. raw_ counts partial last blocks; the others count full blocks only
+ * and know no last-token rule. Rates are for the caller to divide. */
 struct kvc_hits {
     uint64_t requests, blocks, full_blocks, tokens;
     uint64_t raw_hit_blocks, raw_hit_tokens, raw_hit_requests;
@@ -283,7 +283,8 @@ struct kvc_tenant_result {
 
 /* A figure that the result rests on, and where it comes from. */
 struct kvc_assumption {
-    char group[24];  /* "gpu", "model", "kernels", "link", "price", "engine", "traffic" */
+    char group[24];  /* "gpu", "model", "kernels", "link", "price", "engine", "router",
+                      "traffic" */
     char name[64];
     char value[64];  /* with unit */
     char kind[16];   /* datasheet, measured, fitted, assumed, published, scenario */
