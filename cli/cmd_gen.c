@@ -93,7 +93,6 @@ static int run(struct kvc_cli *cli)
     return KVC_EXIT_OK;
 }
 
-extern const struct kvc_cli_command kvc_cmd_gen;
 const struct kvc_cli_command kvc_cmd_gen = {
     .name = "gen",
     .arguments = "KIND -o F.jsonl",

@@ -131,7 +131,6 @@ static int run(struct kvc_cli *cli)
     return rc;
 }
 
-extern const struct kvc_cli_command kvc_cmd_import;
 const struct kvc_cli_command kvc_cmd_import = {
     .name = "import",
     .arguments = "LOG... -o T.kvt",

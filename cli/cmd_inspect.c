@@ -276,7 +276,6 @@ static int run(struct kvc_cli *cli)
     return KVC_EXIT_OK;
 }
 
-extern const struct kvc_cli_command kvc_cmd_inspect;
 const struct kvc_cli_command kvc_cmd_inspect = {
     .name = "inspect",
     .arguments = "T",

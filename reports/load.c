@@ -395,20 +395,3 @@ enum kvc_status kvc_load_result(struct kvc_result *r, const struct kvc_jval *fig
     }
     return KVC_OK;
 }
-
-void kvc_load_clear(struct kvc_result *r)
-{
-    for (uint32_t i = 0; r->series && i < r->n_series; i++) {
-        kvc_free(r->series[i].time_ns);
-        kvc_free(r->series[i].value);
-    }
-    kvc_free(r->series);
-    kvc_free(r->assumptions);
-    kvc_free(r->warnings);
-    kvc_free(r->curve);
-    kvc_free(r->tenants);
-    kvc_free(r->replicas);
-    kvc_free(r->links);
-    kvc_free(r->scenario_json);
-    memset(r, 0, sizeof(*r));
-}

@@ -9,6 +9,5 @@
 enum kvc_status kvc_load_result(struct kvc_result *r, const struct kvc_jval *figures,
                                 const struct kvc_jval *detail, struct kvc_error *err);
 void kvc_load_ttft(struct kvc_findings *f, const struct kvc_jval *detail);
-void kvc_load_clear(struct kvc_result *r);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "reports/database.h"
 #include "reports/load.h"
+#include "sim/result.h"
 #include "traces/stream.h"
 
 #include <math.h>
@@ -253,7 +254,7 @@ void kvc_stored_close(struct kvc_stored *stored)
 {
     if (!stored)
         return;
-    kvc_load_clear(&stored->result);
+    kvc_result_clear(&stored->result);
     kvc_json_free(stored->figures);
     kvc_json_free(stored->detail);
     kvc_free(stored->json);

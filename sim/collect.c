@@ -6,6 +6,7 @@
 #include "base/distribution.h"
 #include "base/error.h"
 #include "sim/bounds.h"
+#include "sim/result.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,18 +21,25 @@ const char *kvc_miss_cause_name(enum kvc_miss_cause cause)
     return (unsigned)cause < KVC_MISS_CAUSES ? cause_names[cause] : "unknown";
 }
 
-void kvc_result_destroy(struct kvc_result *r)
+void kvc_result_clear(struct kvc_result *r)
 {
-    if (!r)
-        return;
     for (uint32_t i = 0; r->series && i < r->n_series; i++) {
         kvc_free(r->series[i].time_ns);
         kvc_free(r->series[i].value);
     }
     void *all[] = {r->scenario_json, r->links, r->replicas, r->tenants, r->curve, r->warnings,
-                   r->assumptions, r->series, r->requests, r};
+                   r->assumptions, r->series, r->requests};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         kvc_free(all[i]);
+    memset(r, 0, sizeof(*r));
+}
+
+void kvc_result_destroy(struct kvc_result *r)
+{
+    if (!r)
+        return;
+    kvc_result_clear(r);
+    kvc_free(r);
 }
 
 /* ---- latencies ---- */

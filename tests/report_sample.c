@@ -308,7 +308,7 @@ struct kvc_result *report_sample(uint64_t seed, uint32_t n_requests, uint32_t n_
     uint64_t rng = kvc_rng_stream(seed, "report sample");
     if (!r || !scratch || !allocate(r, n_requests)) {
         kvc_free(scratch);
-        report_sample_free(r);
+        kvc_result_destroy(r);
         return NULL;
     }
     strcpy(r->trace_digest, "91ab04c2ffe01733");
@@ -340,24 +340,4 @@ struct kvc_result *report_sample(uint64_t seed, uint32_t n_requests, uint32_t n_
     strcpy(r->runtime.trace_path, "rag-chat.jsonl");
     kvc_free(scratch);
     return r;
-}
-
-void report_sample_free(struct kvc_result *r)
-{
-    if (!r)
-        return;
-    for (uint32_t i = 0; r->series && i < r->n_series; i++) {
-        kvc_free(r->series[i].time_ns);
-        kvc_free(r->series[i].value);
-    }
-    kvc_free(r->series);
-    kvc_free(r->assumptions);
-    kvc_free(r->warnings);
-    kvc_free(r->curve);
-    kvc_free(r->tenants);
-    kvc_free(r->replicas);
-    kvc_free(r->links);
-    kvc_free(r->requests);
-    kvc_free(r->scenario_json);
-    kvc_free(r);
 }

@@ -6,8 +6,7 @@
 #include <kvcast/kvcast.h>
 
 /* Drawn from the seed; its counts obey the laws that a replay's obey. n_tiers 1 to 4. NULL when
- * memory runs out. */
+ * memory runs out; for kvc_result_destroy. */
 struct kvc_result *report_sample(uint64_t seed, uint32_t n_requests, uint32_t n_tiers);
-void report_sample_free(struct kvc_result *result);
 
 #endif

@@ -125,7 +125,7 @@ static void json_holds_the_promised_keys_in_order(void **state)
     assert_string_equal(kvc_jval_string(at(root, "schema")), "kvcast.replay.v1");
     assert_string_equal(kvc_jval_string(at(root, "scenario/cluster/gpu")), "h200_sxm");
     kvc_json_free(root);
-    report_sample_free(r);
+    kvc_result_destroy(r);
 }
 
 static uint64_t whole(const struct kvc_jval *root, const char *path)
@@ -169,7 +169,7 @@ static void json_accounts_for_every_token(void **state)
                         (double)r->hit_tokens / (double)r->input_tokens);
         }
         kvc_json_free(root);
-        report_sample_free(r);
+        kvc_result_destroy(r);
     }
 }
 
@@ -194,7 +194,7 @@ static void unknown_rates_are_null_not_zero(void **state)
         assert_non_null(strstr(text, "unknown"));
         assert_null(strstr(text, "nan"));
         kvc_free(text);
-        report_sample_free(r);
+        kvc_result_destroy(r);
     }
 }
 
@@ -213,7 +213,7 @@ static void only_runtime_differs_between_equal_runs(void **state)
     assert_string_equal(one, two);
     kvc_free(one);
     kvc_free(two);
-    report_sample_free(r);
+    kvc_result_destroy(r);
 }
 
 /* ---- text ---- */
@@ -248,7 +248,7 @@ static void summary_fits_a_terminal(void **state)
         assert_in_range(lines, 15, 60);
         assert_non_null(strstr(text, "nearest rank"));
         kvc_free(text);
-        report_sample_free(r);
+        kvc_result_destroy(r);
     }
 }
 
@@ -272,7 +272,7 @@ static void verdict_says_when_tiers_do_not_pay(void **state)
         assert_int_equal(kvc_findings_make(&f, r, &err), KVC_OK);
         if (!strstr(f.verdict[1], cases[i].says))
             fail_msg("\"%s\" does not say \"%s\"", f.verdict[1], cases[i].says);
-        report_sample_free(r);
+        kvc_result_destroy(r);
     }
 }
 
@@ -294,7 +294,7 @@ static void ladder_gaps_are_worth_what_their_tokens_cost(void **state)
         sum += f.rungs[i].gap;
     }
     assert_true(fabs(sum - (r->content_token_hit_rate - f.hit_rate)) < 1e-12);
-    report_sample_free(r);
+    kvc_result_destroy(r);
 }
 
 /* ---- numbers ---- */
@@ -366,7 +366,7 @@ static void csv_has_a_row_a_request_and_parts_that_add_up(void **state)
     }
     assert_int_equal(rows, r->n_requests);
     kvc_free(csv);
-    report_sample_free(r);
+    kvc_result_destroy(r);
 }
 
 /* ---- HTML ---- */
@@ -462,7 +462,7 @@ static void pages_are_whole_and_harmless(void **state)
             assert_non_null(strstr(html, "Unknown, not 0"));
         kvc_free(html);
         r->n_series = n_series;
-        report_sample_free(r);
+        kvc_result_destroy(r);
     }
     assert_int_equal(files_in(folder), 1); /* "out": gnuplot's folders are gone */
 }
@@ -482,7 +482,7 @@ static void pictures_give_way_to_tables(void **state)
     check_tags(html);
     kvc_free(html);
     free(path);
-    report_sample_free(r);
+    kvc_result_destroy(r);
 }
 
 static void gnuplot_draws_all_pictures(void **state)
@@ -506,7 +506,7 @@ static void gnuplot_draws_all_pictures(void **state)
     assert_string_equal(html, again);
     kvc_free(again);
     kvc_free(html);
-    report_sample_free(r);
+    kvc_result_destroy(r);
 }
 
 /* ---- memory ---- */
@@ -536,7 +536,7 @@ static void running_out_of_memory_is_reported(void **state)
     }
     setenv("PATH", path, 1);
     free(path);
-    report_sample_free(r);
+    kvc_result_destroy(r);
 }
 
 int main(void)

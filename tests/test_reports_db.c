@@ -122,7 +122,7 @@ static void impossible_places_are_told(void **state)
     assert_int_equal(kvc_report_json(r, "/dev/null", &err), KVC_OK);
     assert_int_equal(stat("/dev/null", &st), 0);
     assert_true(S_ISCHR(st.st_mode)); /* written to, not replaced */
-    report_sample_free(r);
+    kvc_result_destroy(r);
 }
 
 /* Runs fn in a child that cannot make a file longer than limit bytes; returns its exit code. */
@@ -193,7 +193,7 @@ static void runs_are_added_one_by_one(void **state)
                                "AND created GLOB '20[0-9][0-9]-[01][0-9]-*T*Z' "
                                "AND json_valid(scenario) AND json_valid(digests)";
     assert_int_equal(query("runs.db", good), 3);
-    report_sample_free(r);
+    kvc_result_destroy(r);
 }
 
 static void no_room_leaves_the_database(void **state)
@@ -247,7 +247,7 @@ static void kills_leave_whole_runs(void **state)
     assert_int_equal(query("runs.db", "SELECT count(*) FROM series"), id * points);
     assert_int_equal(query("runs.db", "SELECT count(*) FROM pragma_integrity_check "
                                       "WHERE integrity_check = 'ok'"), 1);
-    report_sample_free(r);
+    kvc_result_destroy(r);
 }
 
 static void two_writers_wait_for_one_another(void **state)
@@ -273,7 +273,7 @@ static void two_writers_wait_for_one_another(void **state)
         assert_int_equal(status, 0);
     }
     assert_int_equal(query("runs.db", "SELECT count(*) FROM runs"), 20);
-    report_sample_free(r);
+    kvc_result_destroy(r);
 }
 
 static void other_files_are_refused_and_kept(void **state)
@@ -302,7 +302,7 @@ static void other_files_are_refused_and_kept(void **state)
     sqlite3_close(db);
     assert_int_equal(kvc_report_sqlite(r, file("late.db"), NULL, &err), KVC_ERR_INPUT);
     assert_non_null(strstr(err.text, "later kvcast"));
-    report_sample_free(r);
+    kvc_result_destroy(r);
 }
 
 /* ---- rebuilt reports ---- */
@@ -348,7 +348,7 @@ static void a_row_gives_the_very_same_reports(void **state)
         assert_non_null(strstr(csv.buf, "\r\nhits.hit_tokens,"));
         kvc_text_clear(&csv);
         kvc_stored_close(stored);
-        report_sample_free(r);
+        kvc_result_destroy(r);
     }
 }
 
@@ -372,7 +372,7 @@ static void the_json_of_a_run_gives_what_it_holds(void **state)
     kvc_free(html);
     kvc_stored_close(stored);
     assert_int_equal(kvc_stored_open(&stored, file("run.json"), 4, &err), KVC_ERR_USAGE);
-    report_sample_free(r);
+    kvc_result_destroy(r);
 }
 
 /* A stored run may have been cut or changed by anyone: any answer but a crash. */
@@ -403,7 +403,7 @@ static void damaged_runs_do_not_crash(void **state)
     }
     assert_true(opened > 10);
     kvc_free(json);
-    report_sample_free(r);
+    kvc_result_destroy(r);
 }
 
 int main(void)
