@@ -172,9 +172,9 @@ enum kvc_status kvc_kernels_gemm(const struct kvc_kernels *kernels, enum kvc_dty
     const struct kvc_jval *table = name ? member2(kernels->doc, "gemm", name) : NULL;
 
     if (!table || peak_of(kernels->gpu, name) <= 0)
-        return kvc_fail(err, KVC_ERR_UNSUPPORTED,
-                        "no measured matrix products for these weights on %s; use bf16 or fp8",
-                        kernels->gpu->id);
+        return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "weights_dtype",
+                           "no times of matrix products with such weights on %s; use bf16 or fp8",
+                           kernels->gpu->id);
     double peak = peak_of(kernels->gpu, name), bandwidth = kernels->gpu->hbm_bytes_per_s.value;
     *out = (struct kvc_gemm){
         .n = n,

@@ -373,24 +373,26 @@ static enum kvc_status check_shape(const struct kvc_step_config *c, struct kvc_e
         return kvc_fail(err, KVC_ERR_USAGE, "expert parallel size %u: %s has no experts", c->ep,
                         l->name);
     if (tp == 0 || l->heads % tp != 0)
-        return kvc_fail(err, KVC_ERR_USAGE,
-                        "tp %u does not divide the %u attention heads of %s; use a divisor", tp,
-                        l->heads, l->name);
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "cluster.tp",
+                           "%u does not divide the %u attention heads of %s; use a divisor", tp,
+                           l->heads, l->name);
     if (!l->kv_lora_rank && l->kv_heads % tp != 0 && tp % l->kv_heads != 0)
-        return kvc_fail(err, KVC_ERR_USAGE,
-                        "tp %u neither divides nor is a multiple of the %u KV heads of %s", tp,
-                        l->kv_heads, l->name);
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "cluster.tp",
+                           "%u neither divides nor is a multiple of the %u KV heads of %s", tp,
+                           l->kv_heads, l->name);
     if (l->intermediate % tp != 0 || l->expert_intermediate % tp != 0)
-        return kvc_fail(err, KVC_ERR_USAGE, "tp %u does not divide the feed-forward width of %s",
-                        tp, l->name);
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "cluster.tp",
+                           "%u does not divide the feed-forward width of %s", tp, l->name);
     if (l->no_step_model)
-        return kvc_fail(err, KVC_ERR_UNSUPPORTED, "no step times for %s: %s", l->name,
-                        l->no_step_model);
+        return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "model",
+                           "no step times for %s: %s; take a model that 'kvcast show model' lists "
+                           "without this remark", l->name, l->no_step_model);
     if (c->weights == KVC_MXFP4 && !l->experts)
-        return kvc_fail(err, KVC_ERR_UNSUPPORTED,
-                        "mxfp4 weights: only for models with experts; %s has none", l->name);
+        return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "weights_dtype",
+                           "mxfp4 is for models with experts; %s has none", l->name);
     if (c->kv != KVC_BF16 && c->kv != KVC_FP8)
-        return kvc_fail(err, KVC_ERR_UNSUPPORTED, "KV dtype: bf16 or fp8");
+        return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "kv_dtype",
+                           "no attention times for this dtype yet; use bf16 or fp8");
     return KVC_OK;
 }
 

@@ -174,6 +174,10 @@ static void warn_traffic(struct notes *n, const struct kvc_engine *e,
     if (n->r->failed)
         warn(n, "timed_out", "%llu requests waited longer than request_timeout.",
              (unsigned long long)n->r->failed);
+    if (sc->arrivals.mode == KVC_ARRIVALS_CLOSED &&
+        (sc->arrivals.scale != 1 || sc->arrivals.spread_ns))
+        warn(n, "times_ignored", "Closed arrivals do not follow the log's times: arrivals.scale "
+                                 "and arrivals.spread had no effect.");
     if (sc->arrivals.mode == KVC_ARRIVALS_CLOSED && e->trace->session && !e->trace->think_ns)
         warn(n, "no_think_time", "Sessions have no think times in this log; each turn follows the "
                                  "previous one at once.");

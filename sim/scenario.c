@@ -57,6 +57,14 @@ static enum kvc_status out_of_range(const struct kvc_scenario_key *key, const ch
                        text, low, high);
 }
 
+static bool is_one_of(const char *text, const char *const *list)
+{
+    size_t i = 0;
+    while (list[i] && !kvc_name_equal(list[i], text))
+        i++;
+    return list[i] != NULL;
+}
+
 static enum kvc_status pick_name(const struct kvc_scenario_key *key, const char *text,
                                  const char **out, size_t *at, struct kvc_error *err)
 {
@@ -72,6 +80,10 @@ static enum kvc_status pick_name(const struct kvc_scenario_key *key, const char 
         if (strlen(all) + strlen(list[i]) + 2 < sizeof(all))
             snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", i ? " " : "", list[i]);
     }
+    if (key->names == kvc_preset_scenario_names && is_one_of(text, kvc_preset_engine_names()))
+        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, key->name,
+                           "%.64s presets an engine only: give it as engine.preset (--engine)",
+                           text);
     nearest = kvc_name_nearest(text, list);
     if (nearest)
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, key->name,

@@ -98,7 +98,7 @@ static const struct kvc_scenario_key keys[] = {
     U32("cluster.gpus_per_node", NULL, cluster.gpus_per_node, 1, 1024, "8", "GPUs of a node"),
 
     NAMED("tiers.hbm.policy", "policy", "NAME", hbm_policy, kvc_eviction_names, "lru",
-          "eviction order in GPU memory"),
+          "eviction order in GPU memory, fifo in a later release"),
     TIER(0, "dram", 1e18, "per_replica", "(the GPU's host link)", "the host memory tier"),
     TIER(1, "nvme", 1e19, "per_node", "nvme-gen5-x4", "the local flash tier"),
     TIER(2, "remote", 1e19, "cluster", "rdma-400", "the shared remote tier"),

@@ -119,6 +119,23 @@ rc=$?
 [ $rc != 0 ] && grep -q nosuchdir err && [ ! -e nosuchdir ]
 report $? "a report that can't be written fails and says where"
 
+# What a model, GPU or engine can't do is said with the key and the cure.
+says() { # name, code, pattern, arguments..
+    name=$1 code=$2 pattern=$3
+    shift 3
+    "$kvcast" replay log.jsonl --quiet "$@" >out 2>err
+    [ $? = "$code" ] && [ ! -s out ] && grep -q -e "$pattern" err
+    report $? "$name"
+}
+says "tp that does not divide the heads" 2 'cluster.tp: 3 does not divide' --preset kga-rag --tp 3
+says "a KV dtype without times" 3 'kv_dtype: .*use bf16 or fp8' --preset kga-rag --kv-dtype nvfp4
+says "weights without times" 3 'weights_dtype: .*use bf16 or fp8' --preset kga-rag --weights_dtype int4
+says "a model without times" 3 'model: no step times' --model kimi-k3 --gpu h200-sxm
+says "an engine's preset as a scenario's" 2 'preset: sglang presets an engine only' --preset sglang
+"$kvcast" replay log.jsonl --preset kga-rag --json --quiet --scale 2 --arrivals.mode closed \
+    --arrivals.concurrency 4 | grep -q '"times_ignored"'
+report $? "closed arrivals say that the rate is ignored"
+
 # What is named like a scenario is judged as one.
 echo '{ "modell": "llama-3.1-70b" }' >typo.json
 "$kvcast" replay typo.json log.jsonl >out 2>err

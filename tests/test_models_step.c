@@ -256,7 +256,7 @@ static void bad_shapes_are_refused_in_words(void **state)
         kvc_llm_find("Llama-3.1-70B"), kvc_gpu_find("h200_sxm"), "vllm", KVC_FP8, KVC_FP8, 3, 1, 1};
     expect_refusal(&c, KVC_ERR_USAGE, "heads");
     c.tp = 0;
-    expect_refusal(&c, KVC_ERR_USAGE, "tp 0");
+    expect_refusal(&c, KVC_ERR_USAGE, "0 does not divide");
     c.tp = 8;
     c.pp = 2;
     expect_refusal(&c, KVC_ERR_UNSUPPORTED, "pipeline");
@@ -275,7 +275,7 @@ static void bad_shapes_are_refused_in_words(void **state)
     expect_refusal(&c, KVC_ERR_UNSUPPORTED, "bf16 or fp8");
     c.weights = KVC_FP8;
     c.kv = KVC_INT8;
-    expect_refusal(&c, KVC_ERR_UNSUPPORTED, "KV dtype");
+    expect_refusal(&c, KVC_ERR_UNSUPPORTED, "attention times");
     c.kv = KVC_FP8;
     c.llm = kvc_llm_find("Kimi-K3");
     expect_refusal(&c, KVC_ERR_UNSUPPORTED, "not known");
