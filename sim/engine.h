@@ -181,7 +181,7 @@ struct kvc_engine {
     struct kvc_tier tiers[KVC_LOWER_TIERS];
     uint32_t first_tier; /* KVC_LOWER_TIERS: none below HBM */
     struct kvc_links *links;
-    uint64_t host_latency_ns, host_per_op_ns;
+    uint64_t host_latency_ns;
 
     struct kvc_job *jobs;
     size_t n_jobs, cap_jobs;

@@ -57,7 +57,6 @@ static enum kvc_status init_host_links(struct kvc_engine *e, const struct kvc_gp
     if (st != KVC_OK)
         return st;
     e->host_latency_ns = f.latency_ns;
-    e->host_per_op_ns = f.per_op_ns;
     uint32_t gpus = e->sc->cluster.tp * e->sc->cluster.pp;
     if (dram->present && dram->link_devices)
         gpus = dram->link_devices;

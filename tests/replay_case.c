@@ -185,7 +185,9 @@ static void make_tiers(struct maker *m, uint64_t kv_bytes_per_token)
     struct kvc_scenario *sc = &m->c->sc;
     static const enum kvc_write_mode writes[] = {KVC_WRITE_THROUGH, KVC_WRITE_SELECTIVE,
                                                  KVC_WRITE_ON_EVICT, KVC_WRITE_BACK};
-    static const enum kvc_scope scopes[] = {KVC_PER_REPLICA, KVC_PER_NODE, KVC_CLUSTER};
+    static const enum kvc_scope scopes[] = {KVC_PER_REPLICA, KVC_PER_NODE, KVC_CLUSTER,
+                                            KVC_PER_GPU};
+    static const char *const links[] = {"pcie5-x16", "nvme-gen5-x4", "rdma-400"};
 
     sc->cluster.gpus_per_node = 1 + below(m, 3);
     for (int k = 0; k < 3; k++) {
@@ -197,12 +199,12 @@ static void make_tiers(struct maker *m, uint64_t kv_bytes_per_token)
             continue;
         }
         t->capacity_bytes = (uint64_t)(1 + below(m, 60)) * m->c->block_tokens * kv_bytes_per_token;
-        t->scope = k == 0 && m->c->level == CASE_DRAM ? KVC_PER_REPLICA : scopes[below(m, 3)];
-        t->link[0] = '\0';
+        t->scope = k == 0 && m->c->level == CASE_DRAM ? KVC_PER_REPLICA : scopes[below(m, 4)];
+        snprintf(t->link, sizeof t->link, "%s", chance(m, 20) ? links[k] : "");
         t->link_bytes_per_s = 1e7 * (1 + below(m, 1000));
         t->link_efficiency = 1.0;
         t->link_latency_ns = chance(m, 30) ? 0 : below(m, 5000) * 1000;
-        t->link_devices = 1;
+        t->link_devices = below(m, 3);
         snprintf(t->policy, sizeof t->policy, chance(m, 75) ? "lru" : "fifo");
         t->write = writes[chance(m, 50) ? 0 : below(m, 4)];
         t->inclusive = !chance(m, 20);
@@ -270,19 +272,21 @@ void replay_case_print(const struct replay_case *c)
            s->engine.max_model_len, s->engine.chunked_prefill, s->engine.reserve_full_prompt,
            s->engine.prefix_caching);
     printf("#   replicas %u router %s latency %llu mode %d conc %u scale %g spread %llu timeout "
-           "%llu warmup %llu gpus_per_node %u\n",
+           "%llu warmup %llu gpus_per_node %u tp %u\n",
            s->cluster.replicas, s->router.policy, (unsigned long long)s->router.latency_ns,
            s->arrivals.mode, s->arrivals.concurrency, s->arrivals.scale,
            (unsigned long long)s->arrivals.spread_ns, (unsigned long long)s->request_timeout_ns,
-           (unsigned long long)s->warmup_ns, s->cluster.gpus_per_node);
+           (unsigned long long)s->warmup_ns, s->cluster.gpus_per_node,
+           s->cluster.tp);
     for (int k = 0; k < 3; k++)
         if (s->tiers[k].present)
-            printf("#   tier %d: bytes %llu scope %d %s rate %g latency %llu write %d inclusive %d "
-                   "chunk %u\n",
+            printf("#   tier %d: bytes %llu scope %d %s link %s rate %g latency %llu devices %u "
+                   "write %d inclusive %d chunk %u\n",
                    k, (unsigned long long)s->tiers[k].capacity_bytes, s->tiers[k].scope,
-                   s->tiers[k].policy, s->tiers[k].link_bytes_per_s,
-                   (unsigned long long)s->tiers[k].link_latency_ns, s->tiers[k].write,
-                   s->tiers[k].inclusive, s->tiers[k].chunk_tokens);
+                   s->tiers[k].policy, s->tiers[k].link[0] ? s->tiers[k].link : "own",
+                   s->tiers[k].link_bytes_per_s, (unsigned long long)s->tiers[k].link_latency_ns,
+                   s->tiers[k].link_devices, s->tiers[k].write, s->tiers[k].inclusive,
+                   s->tiers[k].chunk_tokens);
     for (uint32_t i = 0; i < c->n; i++) {
         const struct tiny_row *r = &c->rows[i];
 

@@ -18,13 +18,26 @@ static void model_decode(const void *user, uint32_t n_decode, uint64_t context,
     kvc_step_decode(user, n_decode, context, out);
 }
 
-static void own_link(struct twin_link *out, const struct kvc_tier_config *t)
+static void own_link(struct twin_link *out, const struct kvc_scenario *sc, int k,
+                     uint64_t kv_bytes_per_token)
 {
-    uint32_t devices = t->link_devices ? t->link_devices : 1;
+    const struct kvc_tier_config *t = &sc->tiers[k];
+    const struct kvc_link_profile *named = t->link[0] ? kvc_link_find(t->link) : NULL;
+    uint32_t devices = k == 1 ? 1 : sc->cluster.tp * sc->cluster.pp;
+    uint32_t chunk = t->chunk_tokens ? t->chunk_tokens : sc->engine.page_tokens;
 
-    out->read_bytes_per_s = out->write_bytes_per_s =
-        t->link_bytes_per_s * t->link_efficiency * devices;
-    out->latency_ns = t->link_latency_ns;
+    devices = t->link_devices ? t->link_devices : devices;
+    if (!named) {
+        out->read_bytes_per_s = out->write_bytes_per_s =
+            t->link_bytes_per_s * t->link_efficiency * devices;
+        out->latency_ns = t->link_latency_ns;
+        return;
+    }
+    out->read_bytes_per_s = named->read_bytes_per_s.value * devices;
+    out->write_bytes_per_s = named->write_bytes_per_s.value * devices;
+    out->latency_ns = (uint64_t)(named->latency_ns.value + 0.5);
+    out->per_op_ns = named->per_op_ns.value;
+    out->op_bytes = chunk * kv_bytes_per_token;
 }
 
 bool twin_setup_from_scenario(struct twin_setup *out, const struct kvc_scenario *sc,
@@ -54,7 +67,7 @@ bool twin_setup_from_scenario(struct twin_setup *out, const struct kvc_scenario 
                                        (uint64_t)host->latency_ns.value, 0, 0};
     for (int k = 0; k < 3; k++)
         if (sc->tiers[k].present)
-            own_link(&out->links[1 + k], &sc->tiers[k]);
+            own_link(&out->links[1 + k], sc, k, out->kv_bytes_per_token);
     if (sc->tiers[0].present)
         out->links[0] = out->links[1];
     return out->router != NULL;

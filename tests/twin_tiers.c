@@ -105,12 +105,16 @@ void tiers_create(struct twin *tw)
         for (uint32_t i = 0; i < ts->n_of[k]; i++) {
             struct instance *inst = &ts->of[k][i];
 
-            inst->capacity =
-                tw->sc->tiers[k].capacity_bytes / (tw->B * tw->setup->kv_bytes_per_token);
+            inst->capacity = tw->sc->tiers[k].capacity_bytes;
+            if (tw->sc->tiers[k].scope == KVC_PER_GPU)
+                inst->capacity *= (uint64_t)tw->sc->cluster.tp * tw->sc->cluster.pp;
+            inst->capacity /= tw->B * tw->setup->kv_bytes_per_token;
         }
-        ts->own_read[k] = twin_alloc(tw->n_rep, sizeof(uint32_t));
-        ts->own_write[k] = twin_alloc(tw->n_rep, sizeof(uint32_t));
-        for (uint32_t i = 0; i < tw->n_rep; i++)
+        uint32_t n = ts->n_of[k] > tw->n_rep ? ts->n_of[k] : tw->n_rep;
+
+        ts->own_read[k] = twin_alloc(n, sizeof(uint32_t));
+        ts->own_write[k] = twin_alloc(n, sizeof(uint32_t));
+        for (uint32_t i = 0; i < n; i++)
             must(!kvc_links_add(ts->links, "", link->read_bytes_per_s, &ts->own_read[k][i],
                                 NULL) &&
                  !kvc_links_add(ts->links, "", link->write_bytes_per_s, &ts->own_write[k][i],
@@ -288,7 +292,7 @@ static void start(struct twin *tw, const struct transfer *t, bool host, bool own
     const struct twin_tiers *ts = tw->tiers;
     uint32_t at = tw->sc->tiers[t->tier].scope == KVC_CLUSTER ? t->replica : t->instance;
     struct kvc_flow_spec spec = {.bytes = bytes, .tag = (uint64_t)(t - ts->transfers)};
-    const struct twin_link *crossed[2];
+    const struct twin_link *crossed[2], *ops = &tw->setup->links[1 + t->tier];
 
     if (host) {
         crossed[spec.n_path] = &tw->setup->links[0];
@@ -298,14 +302,11 @@ static void start(struct twin *tw, const struct transfer *t, bool host, bool own
         crossed[spec.n_path] = &tw->setup->links[1 + t->tier];
         spec.path[spec.n_path++] = (t->load ? ts->own_read : ts->own_write)[t->tier][at];
     }
-    for (uint32_t i = 0; i < spec.n_path; i++) {
-        const struct twin_link *link = crossed[i];
-
-        spec.latency_ns += link->latency_ns;
-        if (link->op_bytes)
-            spec.latency_ns += (uint64_t)((double)((bytes + link->op_bytes - 1) / link->op_bytes) *
-                                              link->per_op_ns + 0.5);
-    }
+    for (uint32_t i = 0; i < spec.n_path; i++)
+        spec.latency_ns += crossed[i]->latency_ns;
+    if (ops->op_bytes)
+        spec.latency_ns += (uint64_t)((double)((bytes + ops->op_bytes - 1) / ops->op_bytes) *
+                                          ops->per_op_ns + 0.5);
     must(kvc_links_start(tw->tiers->links, tw->now, &spec, NULL, NULL) == KVC_OK);
 }
 
