@@ -15,7 +15,7 @@ static const struct kvc_cli_option options[] = {
     {"block-tokens", "N", "the format's", "tokens of a block id in the log"},
     {"strict", NULL, NULL, "stop at the first bad row of the log"},
     {"step-by-step", NULL, NULL, "execute every engine step instead of jumping: slow, for checking"},
-    {"no-bounds", NULL, NULL, "leave out the hit-rate bounds and the capacity curve"},
+    {"no-bounds", NULL, NULL, "leave out the hit-rate bounds, the capacity curve and the saving against HBM only"},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -258,16 +258,17 @@ static void put_percentiles(struct kvc_text *t, const struct kvc_dist *d, double
     }
 }
 
-static void put_ms_tics(struct kvc_text *t, double low, double high)
+/* unit: ms of what the tics count. */
+static void put_time_tics(struct kvc_text *t, double low, double high, double unit)
 {
     kvc_text_addf(t, "set logscale x\nset xrange [%s:%s]\nset xtics (", num(low).s, num(high).s);
     bool first = true;
     for (double decade = pow(10, floor(log10(low))); decade <= high; decade *= 10) {
-        kvc_text_addf(t, "%s\"%s\" %s", first ? "" : ", ", kvc_fmt_general(decade).s,
+        kvc_text_addf(t, "%s\"%s\" %s", first ? "" : ", ", kvc_fmt_general(decade / unit).s,
                       num(decade).s);
         for (int k = 2; k < 10; k++) {
             bool named = high < 100 * low && (k == 2 || k == 5);
-            kvc_text_addf(t, ", \"%s\" %s %d", named ? kvc_fmt_general(decade * k).s : "",
+            kvc_text_addf(t, ", \"%s\" %s %d", named ? kvc_fmt_general(decade * k / unit).s : "",
                           num(decade * k).s, !named);
         }
         first = false;
@@ -299,9 +300,10 @@ static bool plot_ttft(struct kvc_text *t, int width, int height, const struct kv
     high = high * 1.1 > 2 * low ? high * 1.1 : 2 * low;
     begin(t, width, height);
     put_quantiles(t, f);
-    put_ms_tics(t, low, high);
+    bool seconds = high > 20e3;
+    put_time_tics(t, low, high, seconds ? 1e3 : 1);
     put_percent_axis(t);
-    put_axis(t, "x", "TTFT, ms, log scale");
+    put_axis(t, "x", seconds ? "TTFT, s, log scale" : "TTFT, ms, log scale");
     const int top = 3 * LINE + 10, bottom = BELOW + (width < 500 ? 4 : 2) * LINE + 10;
     put_margins(t, width, height, top, bottom);
     double line = (double)LINE / (height - top - bottom);

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/distribution.h"
 #include "base/error.h"
+#include "base/units.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -73,9 +74,22 @@ static double number_at(const struct kvc_jval *root, const char *group, const ch
     return v && kvc_jval_number(v, &value) ? value : (double)NAN;
 }
 
+/* A time of the scenario, "2s", in ms. */
+static double ms_at(const struct kvc_jval *root, const char *group, const char *key)
+{
+    uint64_t ns;
+    const struct kvc_jval *object = kvc_jval_member(root, group);
+    bool has = object && kvc_jval_kind(object) == KVC_JOBJECT;
+    const struct kvc_jval *v = has ? kvc_jval_member(object, key) : NULL;
+    const char *text = v ? kvc_jval_string(v) : NULL;
+    return text && kvc_parse_ns(text, key, &ns, NULL) == KVC_OK && ns ? (double)ns / 1e6
+                                                                     : (double)NAN;
+}
+
 static void read_scenario(struct kvc_findings *f, const struct kvc_result *r)
 {
     f->gpus = f->usd_per_gpu_hour = (double)NAN;
+    f->aim_ttft_p99_ms = f->aim_tpot_p99_ms = (double)NAN;
     struct kvc_jval *root = NULL;
     if (!r->scenario_json || kvc_json_parse(&root, r->scenario_json, strlen(r->scenario_json),
                                             true, "scenario", 1, NULL) != KVC_OK)
@@ -91,6 +105,8 @@ static void read_scenario(struct kvc_findings *f, const struct kvc_result *r)
     f->usd_per_gpu_hour = number_at(root, "prices", "gpu_hour_usd");
     if (isnan(f->usd_per_gpu_hour) && f->gpus > 0 && r->cost.part_gpu > 0)
         f->usd_per_gpu_hour = r->cost.part_gpu / f->gpus;
+    f->aim_ttft_p99_ms = ms_at(root, "slo", "ttft_p99");
+    f->aim_tpot_p99_ms = ms_at(root, "slo", "tpot_p99");
     const struct kvc_jval *router = kvc_jval_member(root, "router");
     const struct kvc_jval *policy = router && kvc_jval_kind(router) == KVC_JOBJECT
                                         ? kvc_jval_member(router, "policy") : NULL;
@@ -109,6 +125,16 @@ static void add_rung(struct kvc_findings *f, const char *name, const char *gap_m
     rung->rate = rate;
 }
 
+/* Why a run stays below one shared pool. */
+static const char *below_pool(const struct kvc_result *r)
+{
+    if (r->n_tiers < 2)
+        return r->n_replicas == 1 ? "timing and pages" : "separate replicas, timing and pages";
+    return r->n_replicas == 1 ? "copies in several tiers, timing, pages and transfers"
+                              : "separate replicas, copies in several tiers, timing, pages and "
+                                "transfers";
+}
+
 static void make_ladder(struct kvc_findings *f, const struct kvc_result *r)
 {
     bool lru = !isnan(r->lru_token_hit_rate);
@@ -120,8 +146,8 @@ static void make_ladder(struct kvc_findings *f, const struct kvc_result *r)
                      : "eviction order, separate replicas, timing and pages",
                  r->capacity_token_hit_rate);
         if (lru)
-            add_rung(f, "LRU: one shared pool of this capacity",
-                     "separate replicas, timing, pages and transfers", r->lru_token_hit_rate);
+            add_rung(f, "LRU: one shared pool of this capacity", below_pool(r),
+                     r->lru_token_hit_rate);
     }
     add_rung(f, "Reached in this run", "", f->hit_rate);
     for (uint32_t i = 0; i < f->n_rungs; i++) {

@@ -191,6 +191,23 @@ void kvc_html_tiers(const struct kvc_page *p)
     kvc_html_end_section(t);
 }
 
+/* Whether a link holds the run up. */
+static void put_busiest(struct kvc_text *t, const struct kvc_result *r)
+{
+    const struct kvc_link_result *most = &r->links[0];
+    for (uint32_t i = 1; i < r->n_links; i++) {
+        if (r->links[i].busy_fraction > most->busy_fraction)
+            most = &r->links[i];
+    }
+    kvc_text_add(t, "<p>The busiest link is ");
+    kvc_text_html(t, most->name);
+    kvc_text_addf(t, ", in use for %s of the time", kvc_fmt_percent(most->busy_fraction).s);
+    if (r->ttft_ms.count && r->ttft_ms.mean > 0)
+        kvc_text_addf(t, "; loading over links is %s of the mean TTFT",
+                      kvc_fmt_percent(r->ttft_part_load_ms / r->ttft_ms.mean).s);
+    kvc_text_add(t, ".</p>\n");
+}
+
 void kvc_html_links(const struct kvc_page *p)
 {
     struct kvc_text *t = p->t;
@@ -214,6 +231,7 @@ void kvc_html_links(const struct kvc_page *p)
         kvc_text_add(t, "</tr>\n");
     }
     kvc_html_end_table(t);
+    put_busiest(t, p->r);
     kvc_html_figure(p, KVC_PLOT_LINKS, "Use of the links over time", "Use of the links over time.");
     kvc_html_end_section(t);
 }

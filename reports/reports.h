@@ -40,6 +40,7 @@ struct kvc_findings {
     double hours;                    /* of makespan */
     double gpus, usd_per_gpu_hour;
     bool prefix_router;
+    double aim_ttft_p99_ms, aim_tpot_p99_ms; /* slo.*, NAN = none */
     double point_gpu_s_per_hour, point_usd_per_hour; /* one point of hit rate */
     uint32_t n_rungs;
     struct kvc_rung rungs[KVC_RUNGS];
@@ -49,7 +50,7 @@ struct kvc_findings {
     struct kvc_ttft_class ttft[KVC_TTFT_CLASSES]; /* all, no hit, HBM only, lower tier */
     bool has_ttft;
     char headline[96];
-    char verdict[3][640]; /* what it does, whether it pays, what bounds it */
+    char verdict[3][960]; /* what it does, whether it pays, what bounds it */
 };
 
 enum kvc_status kvc_findings_make(struct kvc_findings *out, const struct kvc_result *result,

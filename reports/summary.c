@@ -88,7 +88,7 @@ static void put_times(struct kvc_text *t, const struct kvc_result *r)
                       kvc_band_title(r->bands[i].name).s,
                       kvc_fmt_ms(r->bands[i].low).s, kvc_fmt_ms(r->bands[i].high).s);
     if (r->n_bands) {
-        kvc_text_addf(&band, " (%s)", r->band_source);
+        kvc_text_add(&band, " (rows behind them: --json or the report)");
         put_wrapped(t, "  ", "  ", band.buf ? band.buf : "");
     }
     kvc_text_clear(&band);

@@ -18,7 +18,38 @@ static void put_tier_shares(struct kvc_text *t, const struct kvc_findings *f,
                       kvc_fmt_percent(f->worth[i].hit_rate).s);
 }
 
-static void put_ttft(struct kvc_text *t, const struct kvc_result *r)
+/* Held only counts when the band holds it too. */
+static void put_aim(struct kvc_text *t, const struct kvc_result *r, const char *what, double is,
+                    double aim, const char *band_name)
+{
+    const struct kvc_band *band = kvc_band_find(r, band_name);
+    if (isnan(aim))
+        return;
+    kvc_text_addf(t, " The aim of %s p99 %s is %s.", what, kvc_fmt_ms(aim).s,
+                  is > aim               ? "missed"
+                  : band && band->high > aim ? "held, but not over the whole band"
+                                             : "held");
+}
+
+/* What the time goes into decides what helps. */
+static void put_main_part(struct kvc_text *t, const struct kvc_result *r)
+{
+    const struct { double ms; const char *text; } parts[] = {
+        {r->ttft_part_queue_ms, "waiting for an engine: more or faster replicas shorten it, and "
+                                "the band, taken from engines that keep up, is too narrow for it"},
+        {r->ttft_part_prefill_ms, "the prompt's own prefill: hits and faster GPUs shorten it, "
+                                  "more replicas hardly do"},
+        {r->ttft_part_load_ms, "loading from lower tiers: their links are the limit"},
+        {r->ttft_part_host_ms, "the host's: tokenizing, scheduling, answering"},
+    };
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (parts[i].ms > r->ttft_ms.mean / 2)
+            kvc_text_addf(t, " Most of the mean TTFT (%s) is %s.",
+                          kvc_fmt_percent(parts[i].ms / r->ttft_ms.mean).s, parts[i].text);
+    }
+}
+
+static void put_ttft(struct kvc_text *t, const struct kvc_findings *f, const struct kvc_result *r)
 {
     if (!r->ttft_ms.count) {
         kvc_text_add(t, "No request got a first token, so there is no TTFT to tell.");
@@ -36,6 +67,10 @@ static void put_ttft(struct kvc_text *t, const struct kvc_result *r)
             kvc_text_add(t, " The cluster is overloaded: with more of this traffic latencies only "
                             "grow.");
     }
+    put_main_part(t, r);
+    put_aim(t, r, "TTFT", r->ttft_ms.p99, f->aim_ttft_p99_ms, "ttft_ms.p99");
+    if (r->tpot_ms.count)
+        put_aim(t, r, "TPOT", r->tpot_ms.p99, f->aim_tpot_p99_ms, "tpot_ms.p99");
 }
 
 static void say_what_it_does(struct kvc_text *t, const struct kvc_findings *f,
@@ -55,13 +90,14 @@ static void say_what_it_does(struct kvc_text *t, const struct kvc_findings *f,
         put_tier_shares(t, f, r);
         kvc_text_add(t, "). ");
     }
-    put_ttft(t, r);
+    put_ttft(t, f, r);
 }
 
 /* What the hits of each lower tier stand for, and what the tier costs. */
 static void put_tier_worth(struct kvc_text *t, const struct kvc_findings *f,
                            const struct kvc_result *r)
 {
+    double net = 0;
     for (uint32_t i = 1; i < r->n_tiers; i++) {
         const struct kvc_worth *w = &f->worth[i];
         if (isnan(w->usd_saved_per_hour))
@@ -72,7 +108,11 @@ static void put_tier_worth(struct kvc_text *t, const struct kvc_findings *f,
             kvc_text_addf(t, " for %s%s", kvc_fmt_usd(w->usd_cost_per_hour).s,
                           w->usd_saved_per_hour < w->usd_cost_per_hour ? ": it does not pay" : "");
         kvc_text_add(t, ".");
+        net += w->usd_saved_per_hour - (isnan(w->usd_cost_per_hour) ? 0 : w->usd_cost_per_hour);
     }
+    if (net * KVC_HOURS_PER_MONTH > 1.1 * r->cost.saving_vs_hbm_only_usd_per_month && net > 0)
+        kvc_text_add(t, " That is more than the saving, for without them HBM would serve part of "
+                        "it.");
 }
 
 /* Dollars an hour that serving all that can be served would save. */
@@ -112,7 +152,8 @@ static void say_whether_it_pays(struct kvc_text *t, const struct kvc_findings *f
     double saving = r->cost.saving_vs_hbm_only_usd_per_month;
     double month = r->cost.usd_per_hour * KVC_HOURS_PER_MONTH;
     if (!r->has_prefix || isnan(saving))
-        kvc_text_add(t, "Whether the tiers below HBM pay is unknown.");
+        kvc_text_add(t, "Whether the tiers below HBM pay is unknown: the same run with HBM only "
+                        "would tell.");
     else if (f->lower_hit_rate == 0)
         kvc_text_add(t, "The tiers below HBM do not pay for this traffic: they served nothing.");
     else if (saving <= 0)
