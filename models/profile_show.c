@@ -145,9 +145,12 @@ static void show_gpu(struct show *s, const struct kvc_gpu *g)
 static void show_llm(struct show *s, const struct kvc_llm *m)
 {
     if (s->brief) {
+        char size[16] = "?";
+        if (m->params_total_b > 0)
+            snprintf(size, sizeof(size), "%.1f", m->params_total_b);
         kvc_text_addf(&s->text,
-                      "%-26s %3u layers %8.1f B parameters %8llu KV bytes/token (bf16)%s\n",
-                      m->name, m->layers, m->params_total_b,
+                      "%-26s %3u layers %8s B parameters %8llu KV bytes/token (bf16)%s\n",
+                      m->name, m->layers, size,
                       (unsigned long long)kvc_llm_kv_bytes_per_token(m, KVC_BF16, 1),
                       m->no_step_model ? "  no step times" : "");
         return;

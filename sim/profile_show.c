@@ -23,10 +23,13 @@ static void preset_json(struct kvc_json *j, const struct kvc_preset *p)
 
 static void preset_text(struct kvc_text *t, const struct kvc_preset *p, bool brief)
 {
-    kvc_text_addf(t, brief ? "%-16s %s%s%s\n" : "%s: %s%s%s\n", p->name, p->summary,
-                  p->refused ? " -- " : "", p->refused ? p->refused : "");
-    if (brief)
+    if (brief) {
+        kvc_text_addf(t, "%-16s %s%s\n", p->name, p->refused ? "(not in this release) " : "",
+                      p->summary);
         return;
+    }
+    kvc_text_addf(t, "%s: %s%s%s\n", p->name, p->summary, p->refused ? " -- " : "",
+                  p->refused ? p->refused : "");
     for (const struct kvc_setting *s = p->settings; s && s->key; s++)
         kvc_text_addf(t, "  %-32s %s\n", s->key, s->value);
     kvc_text_addf(t, "  %-32s %s\n", "source", p->source);
