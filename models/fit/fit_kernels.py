@@ -45,6 +45,12 @@ def rows(path):
     return csv.DictReader(open(path, newline=""))
 
 
+def origin(path):
+    """Where a reader finds the rows: aiconfigurator's tables, named system, table, engine, version."""
+    name = path.split("/")[-1].removesuffix(".zst").removesuffix(".csv")
+    return "aiconfigurator @095f58a " + name.replace("__", " ")
+
+
 def roofline_us(m, n, k, c, ab, wb, peak, bw):
     """Three constants: overhead + max(compute, memory)."""
     ov, ec, eb = c
@@ -116,8 +122,7 @@ def gemm_table(path, gpu, backend, key, dtype, ab, wb, pk, quantise_ns, c):
                 loo.append(a * interp_log(M_KNOTS, other, m) / 100 / t - 1)
     out = {
         "kind": "fitted" if backend == BACKEND else "assumed",
-        "source": f"kernels/aic/{path.split('/')[-1]} ({dtype}); roofline constants from "
-        "kernels/fitted_constants.json" +
+        "source": f"{origin(path)} ({dtype}); roofline constants fitted to it" +
         ("" if backend == BACKEND else f"; {BACKEND}'s own table carries a host launch floor, so {backend}'s"),
         "overhead_us": c[0], "compute_efficiency": c[1], "bandwidth_efficiency": c[2],
         "activation_bytes": ab, "weight_bytes": wb, "quantise_ns": quantise_ns,
@@ -191,7 +196,7 @@ def fit_decode(kernels, gpu):
         x = least_abs(lambda x: sum(abs(math.log(f(x, d) / d[4])) for d in sample) / len(sample),
                       [12e3, 0.8])
         out.setdefault(kv, {})[str(D)] = {
-            "kind": "fitted", "source": f"kernels/aic/{name}", "range": "context >= 256, batch <= 512",
+            "kind": "fitted", "source": origin(name), "range": "context >= 256, batch <= 512",
             "overhead_ns": round(x[0]), "bandwidth_efficiency": round(x[1], 4),
             "residual": residual([f(x, d) / d[4] - 1 for d in use])}
         print(gpu, "decode", kv, D, out[kv][str(D)])
@@ -231,7 +236,7 @@ def fit_prefill(kernels, gpu):
             return f(x, d) * interp_log(S_KNOTS, row, d[1]) / 100
         one = [d for d in use if d[0] == 1]
         out.setdefault(kv, {})[str(D)] = {
-            "kind": "fitted", "source": f"kernels/aic/{name}",
+            "kind": "fitted", "source": origin(name),
             "range": "new tokens >= 64, no prefix measured: past > 0 is extrapolated",
             "launch_ns": round(x[0]), "flops": float(round(x[1] * 1e3) * 10**9), "q0": q0, "p0": round(x[2], 1),
             "q0_kind": "assumed", "q0_source": "one 128-row tile; LLMServingSim's RTX PRO 6000 grid @5daddb21 fits "
@@ -257,7 +262,7 @@ def collectives(kernels, gpu):
             if key == "nccl" and (r["op_name"] != "all_reduce" or r["nccl_dtype"] != "half"):
                 continue
             t.setdefault(int(r["num_gpus"]), {})[2 * int(r["message_size"])] = 1e6 * float(r["latency"])
-        out[key] = {"kind": "measured", "source": f"kernels/aic/{name}",
+        out[key] = {"kind": "measured", "source": origin(name),
                     "bytes_ns": [f"{g}: " + " ".join(f"{b} {round(ns)}" for b, ns in sorted(v.items()))
                                  for g, v in sorted(t.items())]}
     return out, names
@@ -303,17 +308,17 @@ def generic(outdir, consts):
 
 def mi300x(outdir, consts):
     """MI300X: block-scaled fp8 products from aiter's tuned tables, the rest from single points."""
-    one = "hardware.json: "
+    copy = "4.11 TB/s copy (BabelStream, AI-benchmarking-guide ND_MI300X_v5, samuel-bohman @3de0c294)"
     fp8 = {"kind": "fitted", "source": "own fit: ROCm/aiter tuned block-scale fp8, "
            "304 CUs; winners of an autotuner, few rows at m <= 64", "overhead_us": 13.6,
            "compute_efficiency": 0.313, "bandwidth_efficiency": 0.488, "activation_bytes": 1.0,
            "weight_bytes": 1.0}
-    bf16 = {"kind": "assumed", "source": one + "668 TFLOP/s best shape (MAMF, torch 2.5.1) and 4.11 TB/s copy; "
-            "launch as H100's", "overhead_us": 3.6, "compute_efficiency": 0.511,
+    bf16 = {"kind": "assumed", "source": "668 TFLOP/s best shape (stas00/ml-engineering @744d01e1, MAMF, "
+            "torch 2.5.1) and " + copy + "; launch as H100's", "overhead_us": 3.6, "compute_efficiency": 0.511,
             "bandwidth_efficiency": 0.775, "activation_bytes": 2.0, "weight_bytes": 2.0}
-    dec = {"kind": "assumed", "source": one + "4.11 TB/s copy; launch as H100's", "overhead_ns": 12748,
+    dec = {"kind": "assumed", "source": copy + "; launch as H100's", "overhead_ns": 12748,
            "bandwidth_efficiency": 0.775}
-    pre = {"kind": "assumed", "source": one + "flash attention 2 forward 329 TFLOP/s (d 64, batch 2, 8192 "
+    pre = {"kind": "assumed", "source": "flash attention 2 forward 329 TFLOP/s (d 64, batch 2, 8192 "
            "tokens); launch and padding as H100's", "launch_ns": 13501, "flops": 328.6e12, "q0": 128.0,
            "p0": 228.4}
     m = {k: dict(v, source="H100's constants: " + v["source"]) for k, v in mla(consts, "h100_sxm").items()}
@@ -350,7 +355,7 @@ def fit_moe(kernels, gpu):
             lines.append(" ".join(map(str, s)) + ": " +
                          " ".join(f"{t} {interp_log(xs, [pts[x] for x in xs], t):.4g}" for t in ts))
         if lines:
-            out[key] = {"kind": "measured", "source": f"kernels/aic/{name} ({', '.join(n for n in names if n in data)}), routing "
+            out[key] = {"kind": "measured", "source": f"{origin(name)} ({', '.join(n for n in names if n in data)}), routing "
                         "power_law_1.2", "columns": "hidden inter topk experts tp ep: tokens us ..",
                         "tokens_us": lines}
     return out, name
