@@ -343,7 +343,8 @@ static enum kvc_status print_curve(const struct ceiling *c, struct kvc_error *er
     struct kvc_curve curve = {0};
     enum kvc_status st = shown_curve(c, &curve, err);
     if (st == KVC_OK && curve.n)
-        printf("\nLRU, raw: %zu of %zu changes of slope\n%12s %14s %10s\n", curve.n, c->curve.n,
+        printf("\nLRU, raw (partial last blocks count): %zu of %zu changes of slope, straight lines "
+               "between all\n%12s %14s %10s\n", curve.n, c->curve.n,
                "blocks", "hit blocks", "hit rate");
     for (size_t i = 0; i < curve.n; i++)
         printf("%12" PRIu64 " %14" PRIu64 " %9.4f%%\n", curve.capacity_blocks[i],
