@@ -324,9 +324,9 @@ void kvc_tiers_store(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
     uint64_t to = (uint64_t)j->computed / chunk * chunk / e->block_tokens;
     if (to > j->held)
         to = j->held;
-    if (to <= j->hit_blocks)
+    if (!to)
         return;
-    uint32_t list = piece_new(e, (struct kvc_piece){j->leaf, j->hit_blocks, (uint32_t)to, KVC_NONE});
+    uint32_t list = piece_new(e, (struct kvc_piece){j->leaf, 0, (uint32_t)to, KVC_NONE});
     store(e, e->first_tier, r, list, (struct kvc_transfer){.again = j->again}, false);
     pieces_free(e, list);
 }

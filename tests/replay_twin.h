@@ -41,7 +41,6 @@ struct twin_setup {
     /* Readings of docs/replay.md where it leaves a choice; all false = the twin's first choice. */
     bool route_unservable;   /* the router is asked even for a request that is then rejected */
     bool parked_has_no_hit;  /* a parked request counts all its prompt as queued */
-    bool store_hit_blocks;   /* a request stores the blocks it hit as well, where missing */
     bool selective_by_path;  /* an earlier request's known output counts as having a block */
     bool evict_any_copy;     /* HBM evicts a block whenever one of its copies goes */
 };

@@ -406,7 +406,7 @@ void tiers_after_step(struct twin *tw, struct replica *rep, struct req *r)
         to = r->shared;
     batch.nodes = twin_alloc(r->n_path, sizeof *batch.nodes);
     batch.depths = twin_alloc(r->n_path, sizeof *batch.depths);
-    for (uint32_t b = tw->setup->store_hit_blocks ? 0 : r->h; b < to; b++) {
+    for (uint32_t b = 0; b < to; b++) {
         batch.nodes[at] = r->path[b];
         batch.depths[at++] = b;
     }
