@@ -136,6 +136,10 @@ static enum kvc_status take_capacity(struct ceiling *c, const char *word, struct
         st = kvc_parse_u64(word, "--capacity", &value, err);
         return st != KVC_OK ? st : add_point(c, value, 0, err);
     }
+    if (strspn(word, "0123456789.eE+-") == strlen(word))
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--capacity",
+                           "%.64s is not a whole number of blocks; give one, a size like 80GiB, or "
+                           "inf", word);
     st = kvc_parse_bytes(word, "--capacity", &value, err);
     if (st != KVC_OK)
         return err->status = KVC_ERR_USAGE;
