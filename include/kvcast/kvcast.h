@@ -2,9 +2,8 @@
  *
  * kvcast: forecasts what a KV-cache hierarchy does for a given LLM traffic.
  *
- * The whole public interface except for plug-in authors' (policy.h). Objects are
- * created by the library and destroyed by their matching function; strings handed
- * in are copied. No function prints, exits or blocks on anything but file I/O.
+ * The whole public interface. Objects are created by the library and destroyed by
+ * their matching function; strings handed in are copied. No function prints, exits or blocks on anything but file I/O.
  * Functions return a status; out-pointers are untouched on failure and details go
  * to an optional caller-owned struct kvc_error. Distinct objects may be used from
  * distinct threads; a trace is immutable and may be shared.
