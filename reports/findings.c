@@ -86,6 +86,16 @@ static double ms_at(const struct kvc_jval *root, const char *group, const char *
                                                                      : (double)NAN;
 }
 
+static bool word_is(const struct kvc_jval *root, const char *group, const char *key,
+                    const char *word)
+{
+    const struct kvc_jval *object = kvc_jval_member(root, group);
+    bool has = object && kvc_jval_kind(object) == KVC_JOBJECT;
+    const struct kvc_jval *v = has ? kvc_jval_member(object, key) : NULL;
+    const char *text = v ? kvc_jval_string(v) : NULL;
+    return text && strcmp(text, word) == 0;
+}
+
 static void read_scenario(struct kvc_findings *f, const struct kvc_result *r)
 {
     f->gpus = f->usd_per_gpu_hour = (double)NAN;
@@ -107,11 +117,12 @@ static void read_scenario(struct kvc_findings *f, const struct kvc_result *r)
         f->usd_per_gpu_hour = r->cost.part_gpu / f->gpus;
     f->aim_ttft_p99_ms = ms_at(root, "slo", "ttft_p99");
     f->aim_tpot_p99_ms = ms_at(root, "slo", "tpot_p99");
-    const struct kvc_jval *router = kvc_jval_member(root, "router");
-    const struct kvc_jval *policy = router && kvc_jval_kind(router) == KVC_JOBJECT
-                                        ? kvc_jval_member(router, "policy") : NULL;
-    const char *name = policy ? kvc_jval_string(policy) : NULL;
-    f->prefix_router = name && strcmp(name, "prefix") == 0;
+    const struct kvc_jval *tiers = kvc_jval_member(root, "tiers");
+    bool through = tiers && kvc_jval_kind(tiers) == KVC_JOBJECT &&
+                   word_is(tiers, "dram", "write", "through");
+    f->dram_copies_hbm = through && r->n_tiers > 1 && strcmp(r->tiers[1].name, "dram") == 0 &&
+                         r->tiers[1].capacity_bytes < 2 * r->tiers[0].capacity_bytes;
+    f->prefix_router = word_is(root, "router", "policy", "prefix");
     kvc_json_free(root);
 }
 

@@ -39,7 +39,7 @@ struct kvc_findings {
     double hit_rate, lower_hit_rate; /* usable, of all input tokens; lower: not from HBM */
     double hours;                    /* of makespan */
     double gpus, usd_per_gpu_hour;
-    bool prefix_router;
+    bool prefix_router, dram_copies_hbm; /* written through, so it holds first what HBM holds */
     double aim_ttft_p99_ms, aim_tpot_p99_ms; /* slo.*, NAN = none */
     double point_gpu_s_per_hour, point_usd_per_hour; /* one point of hit rate */
     uint32_t n_rungs;

@@ -4,13 +4,14 @@
 
 #include "base/error.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
 #define COLUMNS 100
 #define MAX_LINES 60
 
-/* Wraps at blanks; later lines are indented. */
+/* Wraps at blanks, but not between a number and its unit; later lines are indented. */
 static void put_wrapped(struct kvc_text *t, const char *first, const char *indent, const char *s)
 {
     size_t column = strlen(first);
@@ -18,6 +19,8 @@ static void put_wrapped(struct kvc_text *t, const char *first, const char *inden
     bool start = true;
     while (*s) {
         size_t n = strcspn(s, " ");
+        while (s[n] && n && (isdigit((unsigned char)s[n - 1]) || (n == 3 && !strncmp(s, "USD", 3))))
+            n += 1 + strcspn(s + n + 1, " ");
         if (!start && column + 1 + n > COLUMNS) {
             kvc_text_addf(t, "\n%s", indent);
             column = strlen(indent);

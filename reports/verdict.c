@@ -18,17 +18,18 @@ static void put_tier_shares(struct kvc_text *t, const struct kvc_findings *f,
                       kvc_fmt_percent(f->worth[i].hit_rate).s);
 }
 
-/* Held only counts when the band holds it too. */
+/* Held or missed, and whether all of the band says so. */
 static void put_aim(struct kvc_text *t, const struct kvc_result *r, const char *what, double is,
                     double aim, const char *band_name)
 {
     const struct kvc_band *band = kvc_band_find(r, band_name);
     if (isnan(aim))
         return;
-    kvc_text_addf(t, " The aim of %s p99 %s is %s.", what, kvc_fmt_ms(aim).s,
-                  is > aim               ? "missed"
-                  : band && band->high > aim ? "held, but not over the whole band"
-                                             : "held");
+    bool held = is <= aim;
+    kvc_text_addf(t, " The aim of %s p99 %s is %s%s.", what, kvc_fmt_ms(aim).s,
+                  held ? "held" : "missed",
+                  band && (held ? band->high > aim : band->low <= aim)
+                      ? ", but not over the whole band" : "");
 }
 
 /* What the time goes into decides what helps. */
@@ -108,6 +109,10 @@ static void put_tier_worth(struct kvc_text *t, const struct kvc_findings *f,
             kvc_text_addf(t, " for %s%s", kvc_fmt_usd(w->usd_cost_per_hour).s,
                           w->usd_saved_per_hour < w->usd_cost_per_hour ? ": it does not pay" : "");
         kvc_text_add(t, ".");
+        if (i == 1 && f->dram_copies_hbm && w->usd_saved_per_hour < w->usd_cost_per_hour)
+            kvc_text_add(t, " Written through, DRAM of less than twice HBM's size holds mostly "
+                            "copies of HBM's blocks; with tiers.dram.write=on-evict it holds "
+                            "others.");
         net += w->usd_saved_per_hour - (isnan(w->usd_cost_per_hour) ? 0 : w->usd_cost_per_hour);
     }
     if (net * KVC_HOURS_PER_MONTH > 1.1 * r->cost.saving_vs_hbm_only_usd_per_month && net > 0)
