@@ -252,79 +252,6 @@ static void summary_fits_a_terminal(void **state)
     }
 }
 
-static void verdict_says_when_tiers_do_not_pay(void **state)
-{
-    (void)state;
-    static const struct {
-        double saving;
-        uint32_t tiers;
-        const char *says;
-    } cases[] = {{5000, 4, "save USD 5,000 a month"},
-                 {-900, 4, "do not pay for this traffic"},
-                 {0, 4, "do not pay for this traffic"},
-                 {0, 1, "There is no tier below HBM"},
-                 {NAN, 3, "Whether the tiers below HBM pay is unknown"}};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct kvc_result *r = report_sample(5, 400, cases[i].tiers);
-        struct kvc_findings f;
-        struct kvc_error err;
-        r->cost.saving_vs_hbm_only_usd_per_month = cases[i].saving;
-        assert_int_equal(kvc_findings_make(&f, r, &err), KVC_OK);
-        if (!strstr(f.verdict[1], cases[i].says))
-            fail_msg("\"%s\" does not say \"%s\"", f.verdict[1], cases[i].says);
-        kvc_result_destroy(r);
-    }
-}
-
-/* The sample's own p99 has a band of -26 % and +36 %. */
-static void verdict_says_whether_aims_hold(void **state)
-{
-    (void)state;
-    static const struct {
-        double of_p99;
-        const char *says;
-    } cases[] = {{2, "is held."},
-                 {1.1, "is held, but not over the whole band."},
-                 {0.9, "is missed, but not over the whole band."},
-                 {0.5, "is missed."}};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct kvc_result *r = report_sample(5, 400, 3);
-        struct kvc_findings f;
-        struct kvc_error err;
-        char json[128];
-        snprintf(json, sizeof(json), "{\"slo\": {\"ttft_p99\": \"%.0fus\"}}",
-                 r->ttft_ms.p99 * 1e3 * cases[i].of_p99);
-        kvc_free(r->scenario_json);
-        r->scenario_json = kvc_strdup(json);
-        assert_non_null(r->scenario_json);
-        assert_int_equal(kvc_findings_make(&f, r, &err), KVC_OK);
-        if (!strstr(f.verdict[0], cases[i].says))
-            fail_msg("\"%s\" does not say \"%s\"", f.verdict[0], cases[i].says);
-        assert_null(strstr(f.verdict[0], "TPOT"));
-        report_sample_free(r);
-    }
-}
-
-static void verdict_names_the_part_that_is_most_of_ttft(void **state)
-{
-    (void)state;
-    static const char *const says[] = {"waiting for an engine", "own prefill",
-                                       "loading from lower tiers", "the host's", NULL};
-    for (size_t i = 0; i < 5; i++) {
-        struct kvc_result *r = report_sample(5, 400, 3);
-        struct kvc_findings f;
-        struct kvc_error err;
-        double *parts[] = {&r->ttft_part_queue_ms, &r->ttft_part_prefill_ms, &r->ttft_part_load_ms,
-                           &r->ttft_part_host_ms};
-        for (size_t k = 0; k < 4; k++)
-            *parts[k] = r->ttft_ms.mean * (i == 4 ? 0.25 : k == i ? 0.7 : 0.1);
-        assert_int_equal(kvc_findings_make(&f, r, &err), KVC_OK);
-        for (size_t k = 0; k < 4; k++)
-            assert_int_equal(strstr(f.verdict[0], says[k]) != NULL, k == i);
-        report_sample_free(r);
-    }
-}
-
 /* One point of hit rate: 1 % of the hour's tokens, at the given GPU seconds a million. */
 static void ladder_gaps_are_worth_what_their_tokens_cost(void **state)
 {
@@ -596,9 +523,6 @@ int main(void)
         cmocka_unit_test(unknown_rates_are_null_not_zero),
         cmocka_unit_test(only_runtime_differs_between_equal_runs),
         cmocka_unit_test(summary_fits_a_terminal),
-        cmocka_unit_test(verdict_says_when_tiers_do_not_pay),
-        cmocka_unit_test(verdict_says_whether_aims_hold),
-        cmocka_unit_test(verdict_names_the_part_that_is_most_of_ttft),
         cmocka_unit_test(ladder_gaps_are_worth_what_their_tokens_cost),
         cmocka_unit_test(numbers_read_as_people_write_them),
         cmocka_unit_test(csv_has_a_row_a_request_and_parts_that_add_up),
