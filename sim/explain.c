@@ -200,6 +200,9 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
         warn(n, "preemptions", "%llu preemptions for want of KV pages; %llu tokens were computed "
                                "again.", (unsigned long long)preempted,
              (unsigned long long)n->r->recomputed_tokens);
+    if (kvc_llm_find(e->sc->model)->window_layers)
+        warn(n, "window_kv", "This model has sliding-window layers; the KV they hold for each running "
+                             "sequence is not taken off the room for KV, which is then too large.");
     if (!kvc_gpu_find(e->sc->cluster.gpu)->kernels_measured)
         warn(n, "kernels_assumed", "No kernel measurements for this GPU: times are a roofline with "
                                    "assumed efficiencies, and the band is wide.");

@@ -309,6 +309,19 @@ static void derive_tier(struct kvc_scenario *s, size_t i)
     }
 }
 
+/* vLLM's smaller defaults: GPUs below 70 GiB, and A100 (EngineArgs, API server). */
+static void derive_batch(struct kvc_scenario *s)
+{
+    const struct kvc_gpu *gpu = s->cluster.gpu[0] ? kvc_gpu_find(s->cluster.gpu) : NULL;
+    if (!gpu || s->preset[0] ||
+        (gpu->memory_bytes.value >= 70.0 * 1073741824 && strncmp(gpu->id, "a100", 4) != 0))
+        return;
+    if (!is_given(s, index_of(kvc_scenario_key_find("engine.max_batched_tokens"))))
+        s->engine.max_batched_tokens = 2048;
+    if (!is_given(s, index_of(kvc_scenario_key_find("engine.max_seqs"))))
+        s->engine.max_seqs = 256;
+}
+
 static enum kvc_status derive(struct kvc_scenario *s, struct kvc_error *err)
 {
     size_t n;
@@ -328,6 +341,7 @@ static enum kvc_status derive(struct kvc_scenario *s, struct kvc_error *err)
         st = apply_preset(s, s->preset, err);
     for (size_t i = 0; i < 3 && st == KVC_OK; i++)
         derive_tier(s, i);
+    derive_batch(s);
     if (!s->weights_dtype[0]) {
         const struct kvc_llm *llm = s->model[0] ? kvc_llm_find(s->model) : NULL;
         snprintf(s->weights_dtype, sizeof(s->weights_dtype), "%s",

@@ -234,6 +234,26 @@ static void the_host_link_follows_the_gpu(void **state)
     kvc_scenario_destroy(s);
 }
 
+/* vLLM: 8192 tokens and 1024 sequences from 70 GiB up and not on A100, else 2048 and 256. */
+static void batch_limits_follow_the_gpu(void **state)
+{
+    static const struct { const char *gpu; uint32_t tokens, seqs; } cases[] = {
+        {"h100-sxm", 8192, 1024}, {"b200-sxm", 8192, 1024}, {"a100-80", 2048, 256},
+        {"l40s", 2048, 256}, {"h200-sxm", 8192, 1024}};
+    struct kvc_scenario *s = NULL;
+    (void)state;
+    assert_int_equal(kvc_scenario_create(&s, NULL, NULL), KVC_OK);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        set(s, "gpu", cases[i].gpu);
+        assert_int_equal(s->engine.max_batched_tokens, cases[i].tokens);
+        assert_int_equal(s->engine.max_seqs, cases[i].seqs);
+    }
+    set(s, "engine.max_seqs", "77");
+    set(s, "gpu", "l40s");
+    assert_int_equal(s->engine.max_seqs, 77);
+    kvc_scenario_destroy(s);
+}
+
 static void weights_are_as_published_unless_set(void **state)
 {
     struct kvc_scenario *s = NULL;
@@ -454,6 +474,7 @@ int main(void)
         cmocka_unit_test(the_order_of_keys_does_not_matter),
         cmocka_unit_test(a_file_and_flags_say_the_same),
         cmocka_unit_test(the_host_link_follows_the_gpu),
+        cmocka_unit_test(batch_limits_follow_the_gpu),
         cmocka_unit_test(weights_are_as_published_unless_set),
         cmocka_unit_test(engine_defaults_are_those_of_the_version),
         cmocka_unit_test(wrong_files_are_refused_with_line_and_key),
