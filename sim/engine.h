@@ -226,6 +226,12 @@ struct kvc_engine {
     bool late;                  /* the next event is beyond what is replayed */
 };
 
+/* A run: trace, sc and options are the caller's; then open, next until it is false, close (also
+ * when open fails). next takes one event; false: nothing is left to do. */
+enum kvc_status kvc_engine_open(struct kvc_engine *e, struct kvc_error *err);
+bool kvc_engine_next(struct kvc_engine *e);
+void kvc_engine_close(struct kvc_engine *e);
+
 /* The path that ends at leaf, in scratch row row; valid until the row is used again. */
 struct kvc_path kvc_engine_path(const struct kvc_engine *e, uint32_t leaf, uint32_t row);
 uint32_t kvc_engine_job_new(struct kvc_engine *e);

@@ -296,9 +296,9 @@ static void move_time(struct kvc_engine *e, uint64_t t)
         note_link_bytes(e);
 }
 
-/* False when nothing is left to do. What lower tiers still write when the last client has its
+/* What lower tiers still write when the last client has its
  * answer is not waited for: it serves nobody, and would count as the time the traffic took. */
-static bool next_event(struct kvc_engine *e)
+bool kvc_engine_next(struct kvc_engine *e)
 {
     uint64_t links = kvc_links_next(e->links);
     uint64_t way = e->way_n ? e->way[e->way_head].time_ns : KVC_TIME_NONE;
@@ -333,7 +333,7 @@ static bool next_event(struct kvc_engine *e)
 static enum kvc_status run(struct kvc_engine *e, struct kvc_error *err)
 {
     uint64_t reported = 0, n = e->trace->n_requests;
-    while (next_event(e)) {
+    while (kvc_engine_next(e)) {
         bool nomem = e->nomem;
         for (uint32_t i = 0; i < e->n_replicas; i++)
             nomem |= e->replicas[i].pool.nomem;
@@ -469,7 +469,7 @@ static enum kvc_status init_replicas(struct kvc_engine *e, uint64_t pages, struc
     return KVC_OK;
 }
 
-static enum kvc_status init(struct kvc_engine *e, struct kvc_error *err)
+enum kvc_status kvc_engine_open(struct kvc_engine *e, struct kvc_error *err)
 {
     e->block_tokens = e->trace->block_tokens;
     e->page_tokens = e->sc->engine.page_tokens;
@@ -500,7 +500,7 @@ static enum kvc_status init(struct kvc_engine *e, struct kvc_error *err)
     return st;
 }
 
-static void clear(struct kvc_engine *e)
+void kvc_engine_close(struct kvc_engine *e)
 {
     for (uint32_t i = 0; e->replicas && i < e->n_replicas; i++)
         kvc_replica_clear(&e->replicas[i]);
@@ -533,12 +533,12 @@ static enum kvc_status run_hbm_only(struct kvc_engine *e, struct kvc_error *err)
     for (uint32_t t = 0; t < KVC_LOWER_TIERS; t++)
         bare.tiers[t].present = false;
     options.progress = NULL;
-    enum kvc_status st = init(&other, err);
+    enum kvc_status st = kvc_engine_open(&other, err);
     if (st == KVC_OK)
         st = run(&other, err);
     if (st == KVC_OK)
         e->hbm_only_prefill_s = other.prefill_s;
-    clear(&other);
+    kvc_engine_close(&other);
     return st;
 }
 
@@ -553,7 +553,7 @@ enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *
     struct kvc_result *result = NULL;
     enum kvc_status st = kvc_scenario_check(scenario, err);
     if (st == KVC_OK)
-        st = init(&e, err);
+        st = kvc_engine_open(&e, err);
     if (st == KVC_OK)
         st = run(&e, err);
     e.hbm_only_prefill_s = -1;
@@ -561,7 +561,7 @@ enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *
         st = run_hbm_only(&e, err);
     if (st == KVC_OK)
         st = kvc_collect(&e, &result, err);
-    clear(&e);
+    kvc_engine_close(&e);
     if (st != KVC_OK)
         return st;
     struct rusage usage;

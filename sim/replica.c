@@ -366,6 +366,8 @@ void kvc_replica_run_due(struct kvc_engine *e, struct kvc_replica *r)
     kvc_replica_schedule(e, r);
     kvc_tiers_store_evicted(e, r);
     e->scheduling = KVC_NONE;
+    if (e->nomem)
+        return; /* the heaps may lack what follows counts on */
     r->started_ns = e->now;
     if (r->n_chunks)
         start_mixed(e, r);
