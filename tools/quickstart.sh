@@ -19,3 +19,4 @@ echo
 build/kvcast replay "$trace" --preset kga-rag --report $out/report.html
 echo
 echo "open $out/report.html in a browser: the report for people"
+[ -z "$1" ] || echo "another model, GPU or size: build/kvcast replay $trace --model NAME --gpu NAME --tp N --replicas N"
