@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SLOW_GPU_LINK 150e9 /* bytes/s: PCIe and networks lie below, NVLink and the like above */
+
 struct notes {
     struct kvc_result *r;
     size_t cap_assumptions, cap_warnings;
@@ -203,6 +205,11 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
     if (kvc_llm_find(e->sc->model)->window_layers)
         warn(n, "window_kv", "This model has sliding-window layers; the KV they hold for each running "
                              "sequence is not taken off the room for KV, which is then too large.");
+    const struct kvc_figure *between = &kvc_gpu_find(e->sc->cluster.gpu)->gpu_link_bytes_per_s;
+    if (e->sc->cluster.tp > 1 && between->value < SLOW_GPU_LINK)
+        warn(n, "slow_gpu_link", "Tensor parallelism over %.0f GB/s between GPUs (%s): all-reduces "
+                                 "take much of each step. Fewer GPUs a replica may serve more.",
+             between->value * 1e-9, between->kind);
     if (!kvc_gpu_find(e->sc->cluster.gpu)->kernels_measured)
         warn(n, "kernels_assumed", "No kernel measurements for this GPU: times are a roofline with "
                                    "assumed efficiencies, and the band is wide.");

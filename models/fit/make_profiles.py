@@ -65,6 +65,8 @@ def gpu(s):
         link = scaled(gl, 1e9)
     else:
         link = fig(58e9, "assumed", "staged copy between two GH200 (dnhkng.github.io); no GPU link stated")
+    if hbm["datasheet"]["source"] == "same":
+        hbm["datasheet"]["source"] = s["memory_gb"]["source"]
     return {
         "id": i, "name": s["name"], "host_link": LINKS.get(i, "pcie5-x16"),
         "kernels_measured": i in MEASURED,
