@@ -116,8 +116,8 @@ static void put_tier_worth(struct kvc_text *t, const struct kvc_findings *f,
         net += w->usd_saved_per_hour - (isnan(w->usd_cost_per_hour) ? 0 : w->usd_cost_per_hour);
     }
     if (net * KVC_HOURS_PER_MONTH > 1.1 * r->cost.saving_vs_hbm_only_usd_per_month && net > 0)
-        kvc_text_add(t, " That is more than the saving, for without them HBM would serve part of "
-                        "it.");
+        kvc_text_add(t, " Together that is more than the saving: without them HBM would serve "
+                        "part of it.");
 }
 
 /* Dollars an hour that serving all that can be served would save. */
