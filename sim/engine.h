@@ -32,6 +32,7 @@ struct kvc_job {
     uint32_t leaf, path_blocks; /* of its path; KVC_SEG_NONE and 0 without ids */
     uint32_t held;              /* blocks [0, held) are held: hit or published */
     uint32_t hit_blocks;        /* h */
+    uint32_t offered;           /* blocks that the first lower tier was offered since admission */
     uint32_t hit_pages;         /* of those blocks */
     uint32_t chunk;             /* tokens scheduled in the step under way (prefill) */
     uint32_t peak;              /* most c before a preemption */

@@ -207,6 +207,7 @@ static void hold_hit(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
     j->hit_blocks = e->block_tokens ? (uint32_t)kvc_div_up(reach->usable, e->block_tokens) : 0;
     j->hit_pages = (uint32_t)kvc_pool_pages(&r->pool, j->hit_blocks);
     j->held = j->hit_blocks;
+    j->offered = 0;
     if (j->held)
         kvc_pool_hold(&r->pool, path, 0, j->held);
     j->alloc_pages = j->hit_pages;

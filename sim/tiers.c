@@ -319,14 +319,16 @@ void kvc_tiers_store(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
 {
     if (e->first_tier == KVC_LOWER_TIERS || e->tiers[e->first_tier].on_evict || !e->block_tokens)
         return;
-    const struct kvc_job *j = &e->jobs[job];
+    struct kvc_job *j = &e->jobs[job];
     uint32_t chunk = e->tiers[e->first_tier].chunk_tokens;
     uint64_t to = (uint64_t)j->computed / chunk * chunk / e->block_tokens;
     if (to > j->held)
         to = j->held;
-    if (!to)
+    if (to <= j->offered)
         return;
-    uint32_t list = piece_new(e, (struct kvc_piece){j->leaf, 0, (uint32_t)to, KVC_NONE});
+    struct kvc_piece p = {j->leaf, j->offered, (uint32_t)to, KVC_NONE};
+    uint32_t list = piece_new(e, p);
+    j->offered = p.to;
     store(e, e->first_tier, r, list, (struct kvc_transfer){.again = j->again}, false);
     pieces_free(e, list);
 }

@@ -31,6 +31,7 @@ struct req {
     uint32_t asked;         /* leading full prompt blocks an earlier arrival asked for */
     uint32_t shared;        /* leading blocks of the path that an earlier arrival's path has */
     uint32_t usable, h, pub;
+    uint32_t offered; /* blocks offered to the first lower tier since admission */
     uint64_t new_pages, anon;
     struct copy **held; /* [0, pub) */
     enum req_state state;

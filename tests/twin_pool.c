@@ -110,6 +110,7 @@ uint64_t pool_unheld_pages(const struct replica *rep, const struct req *r, uint3
 void pool_hold_hit(struct replica *rep, struct req *r, uint32_t h)
 {
     r->h = r->pub = h;
+    r->offered = 0;
     r->new_pages = r->anon = 0;
     for (uint32_t b = 0; b < h; b++) {
         struct copy *copy = rep->nodes[r->path[b]].oldest;

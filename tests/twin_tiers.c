@@ -393,7 +393,7 @@ void tiers_after_step(struct twin *tw, struct replica *rep, struct req *r)
 {
     int k = next_tier(tw, -1);
     uint64_t chunk, tokens;
-    uint32_t to, at = 0;
+    uint32_t to, from, at = 0;
     struct batch batch;
 
     if (k < 0 || !written_through(tw, k))
@@ -402,11 +402,15 @@ void tiers_after_step(struct twin *tw, struct replica *rep, struct req *r)
     tokens = r->c / chunk * chunk;
     to = (uint32_t)(tokens / tw->B);
     to = to < r->pub ? to : r->pub;
+    if (to <= r->offered)
+        return;
+    from = r->offered;
+    r->offered = to;
     if (tw->sc->tiers[k].write == KVC_WRITE_SELECTIVE && to > r->shared)
         to = r->shared;
     batch.nodes = twin_alloc(r->n_path, sizeof *batch.nodes);
     batch.depths = twin_alloc(r->n_path, sizeof *batch.depths);
-    for (uint32_t b = 0; b < to; b++) {
+    for (uint32_t b = from; b < to; b++) {
         batch.nodes[at] = r->path[b];
         batch.depths[at++] = b;
     }
