@@ -26,7 +26,7 @@ static const struct kvc_setting vllm_0_23[] = {
 };
 
 /* vLLM 0.24 with LMCache's in-process defaults: 5 GB of host memory a worker, chunks of 256
- * tokens, write-through, LRU. */
+ * tokens, write-through, LRU, prompts only (save_decode_cache is off). */
 static const struct kvc_setting lmcache[] = {
     VLLM,
     {"engine.unhashed_first", "true"},
@@ -34,6 +34,9 @@ static const struct kvc_setting lmcache[] = {
     {"tiers.dram.scope", "per_gpu"},
     {"tiers.dram.write", "through"},
     {"tiers.dram.chunk_tokens", "256"},
+    {"tiers.dram.store_output", "false"},
+    {"tiers.nvme.store_output", "false"},
+    {"tiers.remote.store_output", "false"},
     {"tiers.nvme.chunk_tokens", "256"},
     {"tiers.remote.chunk_tokens", "256"},
     {NULL, NULL},

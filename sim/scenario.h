@@ -24,6 +24,7 @@ struct kvc_tier_config { /* lower tiers; HBM is in engine and cluster */
                                 for dram and remote, 1 for nvme */
     enum kvc_write_mode write;
     bool inclusive;
+    bool store_output;       /* blocks of known outputs are written through too, not only prompts' */
     uint32_t chunk_tokens;   /* unit of storage; 0 = the engine's page */
     double gb_month_usd;     /* NAN: the price list's */
 };

@@ -54,6 +54,8 @@ static const char *const kv_dtypes[] = {"bf16", "fp8", "fp8_e4m3", "fp8_e5m2", "
          "when blocks are written"),                         \
     FLAG("tiers." t ".inclusive", tiers[i].inclusive, "true",                                      \
          "a block that was loaded also stays in the tier"),                                        \
+    FLAG("tiers." t ".store_output", tiers[i].store_output, "true",                                \
+         "known outputs are written too; in the first tier below HBM it counts"),                  \
     U32("tiers." t ".chunk_tokens", NULL, tiers[i].chunk_tokens, 0, 1048576, "0",                  \
         "unit of storage; 0 = the engine's page"),                                                 \
     REAL("tiers." t ".gb_month_usd", NULL, "USD", tiers[i].gb_month_usd, 0, 1e6, "",               \

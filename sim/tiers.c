@@ -324,6 +324,9 @@ void kvc_tiers_store(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
     uint64_t to = (uint64_t)j->computed / chunk * chunk / e->block_tokens;
     if (to > j->held)
         to = j->held;
+    uint32_t prompt = kvc_trace_full_blocks(e->trace, j->request);
+    if (!e->tiers[e->first_tier].config->store_output && to > prompt)
+        to = prompt;
     if (to <= j->offered)
         return;
     struct kvc_piece p = {j->leaf, j->offered, (uint32_t)to, KVC_NONE};

@@ -208,6 +208,7 @@ static void make_tiers(struct maker *m, uint64_t kv_bytes_per_token)
         snprintf(t->policy, sizeof t->policy, chance(m, 75) ? "lru" : "fifo");
         t->write = writes[chance(m, 50) ? 0 : below(m, 4)];
         t->inclusive = !chance(m, 20);
+        t->store_output = !chance(m, 25);
         t->chunk_tokens = chance(m, 60) ? 0 : 1 + below(m, 3 * m->c->block_tokens);
     }
 }
@@ -281,11 +282,12 @@ void replay_case_print(const struct replay_case *c)
     for (int k = 0; k < 3; k++)
         if (s->tiers[k].present)
             printf("#   tier %d: bytes %llu scope %d %s link %s rate %g latency %llu devices %u "
-                   "write %d inclusive %d chunk %u\n",
+                   "write %d inclusive %d output %d chunk %u\n",
                    k, (unsigned long long)s->tiers[k].capacity_bytes, s->tiers[k].scope,
                    s->tiers[k].policy, s->tiers[k].link[0] ? s->tiers[k].link : "own",
                    s->tiers[k].link_bytes_per_s, (unsigned long long)s->tiers[k].link_latency_ns,
                    s->tiers[k].link_devices, s->tiers[k].write, s->tiers[k].inclusive,
+                   s->tiers[k].store_output,
                    s->tiers[k].chunk_tokens);
     for (uint32_t i = 0; i < c->n; i++) {
         const struct tiny_row *r = &c->rows[i];

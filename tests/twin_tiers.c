@@ -402,6 +402,8 @@ void tiers_after_step(struct twin *tw, struct replica *rep, struct req *r)
     tokens = r->c / chunk * chunk;
     to = (uint32_t)(tokens / tw->B);
     to = to < r->pub ? to : r->pub;
+    if (!tw->sc->tiers[k].store_output && to > r->n_full)
+        to = r->n_full;
     if (to <= r->offered)
         return;
     from = r->offered;
