@@ -15,6 +15,11 @@ struct kvc_span {
     size_t n;
 };
 
+struct kvc_id_buffer {
+    uint64_t *v;
+    size_t cap;
+};
+
 /* One request as the log states it. Spans and ids are borrowed until the row was handed on. */
 struct kvc_log_row {
     uint64_t time_ns, think_ns; /* KVC_TIME_NONE without */

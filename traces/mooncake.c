@@ -5,90 +5,36 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "traces/fields.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A full parse of a list of ids costs up to 85 times the text in memory. */
-#define CAREFUL_MAX ((size_t)8 << 20)
-
-struct place {
-    const char *file;
-    uint64_t line;
-};
-
-static enum kvc_status wrong(const struct place *at, const char *field,
-                             const struct kvc_jval *v, const char *rule, struct kvc_error *err)
-{
-    static const char *const kinds[] = { "null", "true or false", "a number", "text", "a list",
-                                         "an object" };
-    double number;
-    const char *text = kvc_jval_string(v);
-    if (kvc_jval_number(v, &number)) {
-        bool whole = number > -1e21 && number < 1e21 && number == floor(number);
-        return kvc_fail_at(err, KVC_ERR_INPUT, at->file, at->line, field,
-                           whole ? "%.0f is wrong: %s" : "%.17g is wrong: %s", number, rule);
-    }
-    if (text)
-        return kvc_fail_at(err, KVC_ERR_INPUT, at->file, at->line, field,
-                           "the text \"%.40s\" is wrong: %s", text, rule);
-    return kvc_fail_at(err, KVC_ERR_INPUT, at->file, at->line, field, "%s is wrong: %s",
-                       kinds[kvc_jval_kind(v)], rule);
-}
-
-static enum kvc_status missing(const struct place *at, const char *field, struct kvc_error *err)
-{
-    return kvc_fail_at(err, KVC_ERR_INPUT, at->file, at->line, field, "missing");
-}
-
-/* The member unless it is absent or null. */
-static const struct kvc_jval *member(const struct kvc_jval *root, const char *key)
-{
-    const struct kvc_jval *v = kvc_jval_member(root, key);
-    return v && kvc_jval_kind(v) != KVC_JNULL ? v : NULL;
-}
-
-static enum kvc_status read_ms(const struct place *at, const char *field,
+static enum kvc_status read_ms(const struct kvc_place *at, const char *field,
                                const struct kvc_jval *v, uint64_t *ns, struct kvc_error *err)
 {
     uint64_t whole;
     double ms;
     if (kvc_jval_u64(v, &whole)) {
         if (whole >= KVC_LOG_TIME_MAX / 1000000)
-            return wrong(at, field, v, "milliseconds below 9.2e12 are expected", err);
+            return kvc_field_wrong(at, field, v, "milliseconds below 9.2e12 are expected", err);
         *ns = whole * 1000000;
         return KVC_OK;
     }
     if (!kvc_jval_number(v, &ms) || ms < 0)
-        return wrong(at, field, v, "milliseconds, 0 or more, are expected", err);
+        return kvc_field_wrong(at, field, v, "milliseconds, 0 or more, are expected", err);
     if (!kvc_ms_to_ns(ms, ns))
-        return wrong(at, field, v, "milliseconds below 9.2e12 are expected", err);
-    return KVC_OK;
-}
-
-static enum kvc_status read_tokens(const struct place *at, const char *field,
-                                   const struct kvc_jval *root, uint64_t least, uint32_t *out,
-                                   struct kvc_error *err)
-{
-    const struct kvc_jval *v = kvc_jval_member(root, field);
-    uint64_t n;
-    if (!v)
-        return missing(at, field, err);
-    if (!kvc_jval_u64(v, &n) || n < least || n > KVC_TOKENS_MAX)
-        return wrong(at, field, v, least ? "a whole number of tokens from 1 to 2^31-1 is expected"
-                                         : "a whole number of tokens from 0 to 2^31-1 is expected",
-                     err);
-    *out = (uint32_t)n;
+        return kvc_field_wrong(at, field, v, "milliseconds below 9.2e12 are expected", err);
     return KVC_OK;
 }
 
 /* A name may be written as an integer; then its digits are the name. number[] holds them. */
-static enum kvc_status read_name(const struct place *at, const char *field,
+static enum kvc_status read_name(const struct kvc_place *at, const char *field,
                                  const struct kvc_jval *root, char number[24],
                                  struct kvc_span *out, struct kvc_error *err)
 {
-    const struct kvc_jval *v = member(root, field);
+    const struct kvc_jval *v = kvc_field_member(root, field);
     uint64_t u;
     int64_t i;
     if (!v)
@@ -100,24 +46,24 @@ static enum kvc_status read_name(const struct place *at, const char *field,
         else if (kvc_jval_i64(v, &i))
             snprintf(number, 24, "%lld", (long long)i);
         else
-            return wrong(at, field, v, "text or a whole number is expected", err);
+            return kvc_field_wrong(at, field, v, "text or a whole number is expected", err);
         out->text = number;
     }
     out->n = strlen(out->text);
     return KVC_OK;
 }
 
-static enum kvc_status read_ids(const struct place *at, const struct kvc_jval *root,
+static enum kvc_status read_ids(const struct kvc_place *at, const struct kvc_jval *root,
                                 struct kvc_import *im, struct kvc_id_buffer *ids,
                                 struct kvc_log_row *row, struct kvc_error *err)
 {
     static const char rule[] = "block ids are whole numbers below 2^64, or all of them text";
-    const struct kvc_jval *v = member(root, "hash_ids");
+    const struct kvc_jval *v = kvc_field_member(root, "hash_ids");
     char field[40];
     if (!v)
         return KVC_OK;
     if (kvc_jval_kind(v) != KVC_JARRAY)
-        return wrong(at, "hash_ids", v, "a list of block ids is expected", err);
+        return kvc_field_wrong(at, "hash_ids", v, "a list of block ids is expected", err);
     size_t n = kvc_jval_count(v), k = 0;
     if (!kvc_grow((void **)&ids->v, &ids->cap, n, sizeof(*ids->v)))
         return kvc_fail_nomem(err);
@@ -128,14 +74,14 @@ static enum kvc_status read_ids(const struct place *at, const struct kvc_jval *r
             row->text_ids = text != NULL;
         snprintf(field, sizeof(field), "hash_ids[%zu]", k);
         if ((text != NULL) != row->text_ids || (text && !im))
-            return wrong(at, field, v, rule, err);
+            return kvc_field_wrong(at, field, v, rule, err);
         if (text) {
             if (!kvc_import_text_id(im, text, strlen(text), &ids->v[k]))
                 return kvc_fail_nomem(err);
         } else if (kvc_jval_i64(v, &negative)) {
             ids->v[k] = (uint64_t)negative; /* signed hashes keep their bits */
         } else if (!kvc_jval_u64(v, &ids->v[k])) {
-            return wrong(at, field, v, rule, err);
+            return kvc_field_wrong(at, field, v, rule, err);
         }
     }
     row->ids = ids->v;
@@ -143,10 +89,10 @@ static enum kvc_status read_ids(const struct place *at, const struct kvc_jval *r
     return KVC_OK;
 }
 
-static enum kvc_status read_times(const struct place *at, const struct kvc_jval *root,
+static enum kvc_status read_times(const struct kvc_place *at, const struct kvc_jval *root,
                                   struct kvc_log_row *row, struct kvc_error *err)
 {
-    const struct kvc_jval *delay = member(root, "delay");
+    const struct kvc_jval *delay = kvc_field_member(root, "delay");
     const struct kvc_jval *time = kvc_jval_member(root, "timestamp");
     enum kvc_status status = KVC_OK;
     if (delay)
@@ -156,12 +102,12 @@ static enum kvc_status read_times(const struct place *at, const struct kvc_jval 
     if (time)
         return read_ms(at, "timestamp", time, &row->time_ns, err);
     if (!delay || !row->session.text)
-        return missing(at, "timestamp", err);
+        return kvc_field_missing(at, "timestamp", err);
     row->time_ns = KVC_TIME_NONE;
     return KVC_OK;
 }
 
-static enum kvc_status read_members(const struct place *at, struct kvc_mooncake_doc *doc,
+static enum kvc_status read_members(const struct kvc_place *at, struct kvc_mooncake_doc *doc,
                                     struct kvc_import *im, struct kvc_id_buffer *ids,
                                     struct kvc_log_row *row, struct kvc_error *err)
 {
@@ -170,9 +116,9 @@ static enum kvc_status read_members(const struct place *at, struct kvc_mooncake_
     if (status == KVC_OK)
         status = read_times(at, root, row, err);
     if (status == KVC_OK)
-        status = read_tokens(at, "input_length", root, 1, &row->input_tokens, err);
+        status = kvc_field_tokens(at, "input_length", root, 1, &row->input_tokens, err);
     if (status == KVC_OK)
-        status = read_tokens(at, "output_length", root, 0, &row->output_tokens, err);
+        status = kvc_field_tokens(at, "output_length", root, 0, &row->output_tokens, err);
     if (status == KVC_OK)
         status = read_name(at, "model", root, doc->model, &row->model, err);
     if (status == KVC_OK)
@@ -189,20 +135,13 @@ enum kvc_status kvc_mooncake_read(const char *text, size_t n, const char *file, 
                                   struct kvc_log_row *row, struct kvc_mooncake_doc *doc,
                                   struct kvc_error *err)
 {
-    struct place at = { file, line };
+    struct kvc_place at = { file, line };
     doc->root = NULL;
     *row = (struct kvc_log_row){ .think_ns = KVC_TIME_NONE };
-    if (n > CAREFUL_MAX)
-        return kvc_fail_at(err, KVC_ERR_INPUT, file, line, NULL,
-                           "this row of %zu MiB has something unusual in it, and unusual rows are "
-                           "read up to %zu MiB only", n >> 20, CAREFUL_MAX >> 20);
-    enum kvc_status status = kvc_json_parse(&doc->root, text, n, false, file, line, err);
+    enum kvc_status status = kvc_row_parse(&doc->root, text, n, &at, err);
     if (status != KVC_OK)
         return status;
-    if (kvc_jval_kind(doc->root) != KVC_JOBJECT)
-        status = wrong(&at, "", doc->root, "each line must hold one JSON object", err);
-    else
-        status = read_members(&at, doc, im, ids, row, err);
+    status = read_members(&at, doc, im, ids, row, err);
     if (status != KVC_OK) {
         kvc_json_free(doc->root);
         doc->root = NULL;

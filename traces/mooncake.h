@@ -8,11 +8,6 @@
 #include "base/json.h"
 #include "traces/import.h"
 
-struct kvc_id_buffer {
-    uint64_t *v;
-    size_t cap;
-};
-
 /* text[n] is a newline with KVC_LINE_PAD bytes of memory from there on; ids has room for
  * n / 2 + 1. False: not sure, ask the careful reader. */
 bool kvc_mooncake_scan(const char *text, size_t n, uint64_t *ids, struct kvc_log_row *row);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the careful readers of JSON lines share: a parsed row, its members, and errors that name
+ * the field and show what was in it. */
+#ifndef KVC_TRACES_FIELDS_H
+#define KVC_TRACES_FIELDS_H
+
+#include "base/json.h"
+#include "traces/import.h"
+
+struct kvc_place {
+    const char *file;
+    uint64_t line;
+};
+
+/* Each returns KVC_ERR_INPUT. */
+enum kvc_status kvc_field_wrong(const struct kvc_place *at, const char *field,
+                                const struct kvc_jval *v, const char *rule, struct kvc_error *err);
+enum kvc_status kvc_field_missing(const struct kvc_place *at, const char *field,
+                                  struct kvc_error *err);
+/* The member unless it is absent or null. */
+const struct kvc_jval *kvc_field_member(const struct kvc_jval *root, const char *key);
+/* A count of tokens, least 0 or 1. */
+enum kvc_status kvc_field_tokens(const struct kvc_place *at, const char *field,
+                                 const struct kvc_jval *root, uint64_t least, uint32_t *out,
+                                 struct kvc_error *err);
+/* One JSON object of a size that is safe to parse; the caller frees it. *root NULL on failure. */
+enum kvc_status kvc_row_parse(struct kvc_jval **root, const char *text, size_t n,
+                              const struct kvc_place *at, struct kvc_error *err);
+
+#endif
