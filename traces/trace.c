@@ -118,6 +118,25 @@ static uint64_t batch_period(const struct kvc_trace *t, uint64_t distinct)
     return high - low <= median / 10 ? median : 0;
 }
 
+/* Counts the segments that prompts pass through, and their blocks: known outputs alone don't count.
+ * No memory: all of them. */
+static void count_touched(const struct kvc_trace *t, struct kvc_trace_stats *s)
+{
+    bool *touched = kvc_calloc(t->n_segments, sizeof(*touched));
+    for (uint64_t r = 0; touched && r < t->n_requests; r++)
+        if (t->prompt_seg[r] != KVC_SEG_NONE)
+            touched[t->prompt_seg[r]] = true;
+    for (uint32_t g = t->n_segments; g-- > 0;) {
+        if (touched && !touched[g])
+            continue;
+        s->segments++;
+        s->blocks += t->seg_len[g];
+        if (touched && t->seg_parent[g] != KVC_SEG_NONE)
+            touched[t->seg_parent[g]] = true;
+    }
+    kvc_free(touched);
+}
+
 /* Segments above and including each one; NULL when there is no memory. */
 static uint32_t *segment_levels(const struct kvc_trace *t)
 {
@@ -130,12 +149,11 @@ static uint32_t *segment_levels(const struct kvc_trace *t)
 void kvc_trace_stats(const struct kvc_trace *t, struct kvc_trace_stats *out)
 {
     struct kvc_trace_stats s = { .requests = t->n_requests, .block_tokens = t->block_tokens,
-                                 .segments = t->n_segments, .sessions = t->n_sessions,
+                                 .sessions = t->n_sessions,
                                  .tenants = t->n_tenants ? t->n_tenants : 1,
                                  .models = t->n_models, .has_prefix = t->n_segments > 0 };
     uint32_t *level = segment_levels(t);
-    for (uint32_t g = 0; g < t->n_segments; g++)
-        s.blocks += t->seg_len[g];
+    count_touched(t, &s);
     for (uint64_t r = 0; r < t->n_requests; r++) {
         uint32_t seg = t->prompt_seg[r], blocks = kvc_trace_blocks(t, r);
         s.input_tokens += t->input_tokens[r];

@@ -119,7 +119,7 @@ struct kvc_trace_stats {
     uint64_t requests, input_tokens, output_tokens;
     uint64_t span_ns, distinct_arrivals;
     uint32_t block_tokens;
-    uint64_t block_touches, blocks, full_block_touches;
+    uint64_t block_touches, blocks, full_block_touches; /* of prompts, not of known outputs */
     uint64_t segment_touches, segments;
     uint64_t sessions, tenants, models;
     uint64_t without_ids;
