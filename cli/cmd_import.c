@@ -14,7 +14,7 @@
 
 static const struct kvc_cli_option options[] = {
     {"o", "T.kvt", NULL, "where the trace goes; written whole or not at all"},
-    {"format", "NAME", "auto", "format of the logs: auto or mooncake"},
+    {"format", "NAME", "auto", "format of the logs: auto, mooncake or llmservingsim"},
     {"block-tokens", "N", "the format's",
      "tokens of a block id; without it a size that fits every row is taken if the usual one does "
      "not"},

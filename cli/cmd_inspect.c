@@ -11,7 +11,7 @@
 #include <string.h>
 
 static const struct kvc_cli_option options[] = {
-    {"format", "NAME", "auto", "format of a log: auto or mooncake"},
+    {"format", "NAME", "auto", "format of a log: auto, mooncake or llmservingsim"},
     {"block-tokens", "N", "the format's", "tokens of a block id"},
     {"strict", NULL, NULL, "stop at the first bad row of a log"},
     {NULL, NULL, NULL, NULL},
@@ -171,7 +171,8 @@ static void text_sharing(const struct kvc_trace_stats *s, const struct kvc_profi
     printf("  %.1f %% of the %" PRIu64 " blocks are touched by one request only\n",
            100 * share(p->one_hit_blocks, p->touched_blocks), p->touched_blocks);
     if (p->outputs_known)
-        printf("  %" PRIu64 " answers are continued by a later turn\n", p->outputs_known);
+        printf("  the blocks of %" PRIu64 " answers are known (from the log, or a later turn that "
+               "repeats them)\n", p->outputs_known);
     printf("\n  depth in blocks       touches   seen before\n");
     for (uint32_t i = 0; i < p->n_depths; i++)
         printf("  %9" PRIu64 " and on %12" PRIu64 " %11.1f %%\n", i ? (uint64_t)1 << (i - 1) : 0,

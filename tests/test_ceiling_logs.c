@@ -187,7 +187,9 @@ static void check_curves(const struct kvc_jval *doc, const struct kvc_trace *t)
     for (const struct kvc_jval *p = kvc_jval_first(list); p; p = kvc_jval_next(p)) {
         if (strcmp(kvc_jval_string(kvc_jval_member(p, "order")), "rev"))
             continue;
-        assert_int_equal(twin_blocks(t), u64_of(p, "unique_blocks"));
+        struct kvc_trace_stats s;
+        kvc_trace_stats(t, &s);
+        assert_int_equal(s.blocks, u64_of(p, "unique_blocks"));
         assert_int_equal(curve.capacity_blocks[curve.n - 1], u64_of(p, "max_prefix_rank"));
         const struct kvc_jval *rate = kvc_jval_first(kvc_jval_member(p, "block_prefix"));
         const struct kvc_jval *token = kvc_jval_first(kvc_jval_member(p, "token_prefix"));
@@ -285,11 +287,9 @@ static void the_sharegpt_log_gives_the_expected_counts(void **state)
 }
 
 /* The same through the program's own reader. */
-static void the_imported_conversation_log_gives_them_too(void **state)
+static void check_import(const char *path, const char *expected, uint64_t segments)
 {
-    (void)state;
-    const char *path = SHARED "traces/mooncake/conversation_trace.jsonl.zst";
-    struct kvc_jval *doc = read_json(SHARED "expected/conversation.json");
+    struct kvc_jval *doc = read_json(expected);
     struct kvc_trace *t = NULL;
     if (!doc || access(path, R_OK)) {
         kvc_json_free(doc);
@@ -300,15 +300,32 @@ static void the_imported_conversation_log_gives_them_too(void **state)
     uint32_t *runs = calloc(t->n_requests, sizeof(*runs));
     struct kvc_ceiling_view v;
     struct kvc_hits h;
-    assert_int_equal(t->n_segments, 15787);
+    if (segments)
+        assert_int_equal(t->n_segments, segments);
     assert_int_equal(kvc_ceiling_view(&v, t, NULL), KVC_OK);
     assert_int_equal(kvc_ceiling_content_of(&v, &h, runs, NULL), KVC_OK);
     check_figures(kvc_jval_member(doc, "infinite"), t, &h, runs);
+    check_engine(kvc_jval_member(doc, "infinite"), t, runs);
     check_finite(doc, t, &v, runs);
     check_curves(doc, t);
+    kvc_ceiling_view_clear(&v);
     free(runs);
     kvc_trace_destroy(t);
     kvc_json_free(doc);
+}
+
+static void the_imported_conversation_log_gives_them_too(void **state)
+{
+    (void)state;
+    check_import(SHARED "traces/mooncake/conversation_trace.jsonl.zst",
+                 SHARED "expected/conversation.json", 15787);
+}
+
+static void the_imported_sharegpt_log_gives_them_too(void **state)
+{
+    (void)state;
+    check_import(SHARED "traces/llmservingsim/workloads/sharegpt-llama-3.1-8b-300-sps10.jsonl.zst",
+                 SHARED "expected/sharegpt_llama.json", 0);
 }
 
 static void every_request_of_the_conversation_log_has_the_expected_run(void **state)
@@ -351,6 +368,7 @@ int main(void)
         cmocka_unit_test(the_conversation_log_gives_the_expected_counts),
         cmocka_unit_test(the_imported_conversation_log_gives_them_too),
         cmocka_unit_test(the_sharegpt_log_gives_the_expected_counts),
+        cmocka_unit_test(the_imported_sharegpt_log_gives_them_too),
         cmocka_unit_test(every_request_of_the_conversation_log_has_the_expected_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

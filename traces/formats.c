@@ -2,10 +2,11 @@
  * The formats kvcast reads; the first that recognises a file's beginning takes it. */
 #include "traces/import.h"
 
-const struct kvc_format *const kvc_format_table[] = { &kvc_format_mooncake, NULL };
+const struct kvc_format *const kvc_format_table[] = { &kvc_format_mooncake,
+                                                     &kvc_format_llmservingsim, NULL };
 
 const char *const *kvc_trace_formats(void)
 {
-    static const char *const names[] = { "mooncake", NULL };
+    static const char *const names[] = { "mooncake", "llmservingsim", NULL };
     return names;
 }

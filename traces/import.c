@@ -67,6 +67,11 @@ bool kvc_import_compares(const struct kvc_import *im)
     return im->options->compare_readers;
 }
 
+uint32_t kvc_import_block_tokens(const struct kvc_import *im)
+{
+    return im->supposed;
+}
+
 bool kvc_import_text_id(struct kvc_import *im, const char *text, size_t n, uint64_t *id)
 {
     uint32_t number;
@@ -217,7 +222,8 @@ enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *
 {
     struct kvc_row r = { .time_ns = row->time_ns, .think_ns = row->think_ns,
                          .input_tokens = row->input_tokens, .output_tokens = row->output_tokens,
-                         .ids = row->ids, .n_ids = row->n_ids, .status = row->status };
+                         .ids = row->ids, .n_ids = row->n_ids, .output_ids = row->output_ids,
+                         .n_output_ids = row->n_output_ids, .status = row->status };
     if (!intern(&im->sessions, &row->session, &r.session) ||
         !intern(&im->tenants, &row->tenant, &r.tenant) ||
         !intern(&im->models, &row->model, &r.model) ||
@@ -285,7 +291,10 @@ static enum kvc_status settle_block_size(struct kvc_import *im, uint32_t *block,
     struct kvc_block_range range;
     *block = im->rows_with_ids ? im->supposed : 0;
     if (!im->n_suspects) {
-        if (!given && im->rows_with_ids)
+        if (!given && im->rows_with_ids && im->format->cuts_blocks)
+            kvc_import_note(im, "token ids cut into blocks of %u tokens; --block-tokens chooses "
+                            "another size", *block);
+        else if (!given && im->rows_with_ids)
             kvc_import_note(im, "blocks of %u tokens assumed, as %s logs have; all rows agree",
                             *block, im->format->name);
         return KVC_OK;
@@ -325,23 +334,32 @@ static bool tick(void *user, uint64_t position)
                                  im->done_before + position, im->total);
 }
 
+static void format_names(char *buf, size_t size)
+{
+    size_t n = 0;
+    for (const char *const *name = kvc_trace_formats(); *name && n < size; name++)
+        n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? ", " : "", *name);
+}
+
 static enum kvc_status choose_format(struct kvc_import *im, const struct kvc_stream *stream,
                                      struct kvc_error *err)
 {
     const char *name = im->options->format;
     const struct kvc_format *const *f = kvc_format_table;
     size_t n;
+    char names[128];
     const char *head = kvc_stream_head(stream, &n);
     bool by_name = name && !kvc_name_equal(name, "auto");
     while (*f && !(by_name ? kvc_name_equal((*f)->name, name) : (*f)->sniff(head, n)))
         f++;
+    format_names(names, sizeof(names));
     if (!*f && by_name)
         return kvc_fail(err, KVC_ERR_USAGE, "unknown format \"%s\"; there are: auto, %s", name,
-                        kvc_format_table[0]->name);
+                        names);
     if (!*f)
         return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, NULL,
                            "not a log in a known format (%s); name it with --format when it is one",
-                           kvc_format_table[0]->name);
+                           names);
     if (im->format && im->format != *f)
         return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, NULL,
                            "this is a %s log, the file before a %s one; import them apart",

@@ -26,6 +26,8 @@ struct kvc_log_row {
     uint32_t input_tokens, output_tokens;
     const uint64_t *ids;
     size_t n_ids;
+    const uint64_t *output_ids; /* as in struct kvc_row, where the log shows what was generated */
+    size_t n_output_ids;
     bool text_ids; /* ids were strings, interned: another key space than numbers */
     struct kvc_span session, tenant, model;
     uint8_t status; /* enum kvc_row_status */
@@ -45,6 +47,7 @@ enum kvc_status kvc_import_line(struct kvc_import *im, const char **text, size_t
 const char *kvc_import_file(const struct kvc_import *im); /* current, for errors */
 uint64_t kvc_import_line_number(const struct kvc_import *im);
 bool kvc_import_compares(const struct kvc_import *im);
+uint32_t kvc_import_block_tokens(const struct kvc_import *im); /* for readers that cut blocks */
 /* A string id's number within the import. */
 bool kvc_import_text_id(struct kvc_import *im, const char *text, size_t n, uint64_t *id);
 /* An assumption for the report; the same text is kept once. */
@@ -60,11 +63,12 @@ enum kvc_status kvc_import_streams(struct kvc_trace **out, const char *const *pa
 struct kvc_format {
     const char *name, *summary;
     uint32_t block_tokens; /* what the format means unless told otherwise; 0 = stated per row */
+    bool cuts_blocks;      /* rows hold tokens, so that blocks of any size can be cut */
     bool (*sniff)(const char *head, size_t n); /* does the text begin like this format? */
     enum kvc_status (*read)(struct kvc_import *im, struct kvc_error *err);
 };
 
-extern const struct kvc_format kvc_format_mooncake;
+extern const struct kvc_format kvc_format_mooncake, kvc_format_llmservingsim;
 
 /* NULL-terminated. */
 extern const struct kvc_format *const kvc_format_table[];

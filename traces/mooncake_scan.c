@@ -127,7 +127,7 @@ bool kvc_mooncake_scan(const char *text, size_t n, uint64_t *ids, struct kvc_log
     row->time_ns = 0;
     row->think_ns = KVC_TIME_NONE;
     row->ids = ids;
-    row->n_ids = 0;
+    row->n_ids = row->n_output_ids = 0;
     row->text_ids = false;
     row->session = row->tenant = row->model = user;
     row->status = KVC_ROW_OK;

@@ -15,7 +15,7 @@ struct kvc_profile {
     double requests_per_s;      /* over the span; 0 when there is none */
     double peak_requests_per_s; /* in the busiest minute */
     double gap_cv; /* standard deviation of arrival gaps over their mean; Poisson 1 */
-    uint64_t outputs_known;  /* requests whose output a later turn continues */
+    uint64_t outputs_known;  /* requests whose output the log shows, or a later turn */
     uint64_t one_hit_blocks; /* touched by one request only */
     uint64_t touched_blocks; /* by any prompt */
     uint64_t reused_touches; /* of blocks an earlier request had: the content bound */
