@@ -63,27 +63,28 @@ void kvc_collect_cost(const struct kvc_engine *e, struct kvc_result *r)
     c->usd_per_hour = c->part_gpu + c->part_dram + c->part_nvme + c->part_network + c->part_power;
     c->usd_total = c->usd_per_hour * hours;
 
-    double work_s = e->prefill_s + e->decode_s;
+    double prefill_s = (double)e->prefill_ns * 1e-9, decode_s = (double)e->decode_ns * 1e-9;
+    double work_s = prefill_s + decode_s;
     double gpu_usd = (c->part_gpu + c->part_power) * hours;
     double tiers_usd = (c->part_dram + c->part_nvme + c->part_network) * hours;
     uint64_t missed = r->input_tokens - r->hit_tokens;
     if (work_s > 0) {
-        c->usd_per_million_input_tokens = per_million(gpu_usd * e->prefill_s / work_s, missed);
+        c->usd_per_million_input_tokens = per_million(gpu_usd * prefill_s / work_s, missed);
         c->usd_per_million_output_tokens =
-            per_million(gpu_usd * e->decode_s / work_s, r->output_tokens);
+            per_million(gpu_usd * decode_s / work_s, r->output_tokens);
     }
     c->usd_per_million_cached_tokens = per_million(tiers_usd, r->hit_tokens);
 
     r->gpu_seconds_per_million_missed_tokens =
-        e->computed_tokens ? e->prefill_s * gpus_per_replica * 1e6 / (double)e->computed_tokens : 0;
+        e->computed_tokens ? prefill_s * gpus_per_replica * 1e6 / (double)e->computed_tokens : 0;
 
     /* Prefill time that the same requests would take more without lower tiers, at the GPUs' price,
      * less what the tiers cost. (Decode time is left out: it moves with how many happen to decode
      * at once.) It only turns into money where GPUs can be given back. */
-    if (r->n_tiers > 1 && e->hbm_only_prefill_s < 0)
+    if (r->n_tiers > 1 && e->hbm_only_prefill_ns == KVC_TIME_NONE)
         c->saving_vs_hbm_only_usd_per_month = NAN;
-    if (hours > 0 && e->hbm_only_prefill_s >= 0) {
-        double saved_gpu_s = (e->hbm_only_prefill_s - e->prefill_s) * gpus_per_replica;
+    if (hours > 0 && e->hbm_only_prefill_ns != KVC_TIME_NONE) {
+        double saved_gpu_s = ((double)e->hbm_only_prefill_ns * 1e-9 - prefill_s) * gpus_per_replica;
         double gpu_usd_per_s = gpus > 0 ? c->part_gpu / gpus / 3600 : 0;
         c->saving_vs_hbm_only_usd_per_month =
             (saved_gpu_s * gpu_usd_per_s / hours - c->part_dram - c->part_nvme - c->part_network) *

@@ -214,9 +214,9 @@ struct kvc_engine {
     uint64_t hit_blocks, hit_requests, raw_hit_tokens, raw_hit_blocks;
     uint64_t arrived, done, events, steps;
     uint64_t decoded_tokens;    /* whose KV a decode step wrote */
-    double prefill_s, decode_s; /* busy time; steps that do both are split by tokens */
+    uint64_t prefill_ns, decode_ns; /* busy time; steps that do both are split by tokens */
     uint64_t computed_tokens;   /* prompt tokens computed, repeats included */
-    double hbm_only_prefill_s;  /* of the same run without lower tiers; < 0: not known */
+    uint64_t hbm_only_prefill_ns;   /* without lower tiers; KVC_TIME_NONE: not known */
     uint64_t end_ns;
     struct kvc_timeline timeline;
     uint32_t *link_class; /* per link: which class, links of one name being one */

@@ -537,7 +537,7 @@ static enum kvc_status run_hbm_only(struct kvc_engine *e, struct kvc_error *err)
     if (st == KVC_OK)
         st = run(&other, err);
     if (st == KVC_OK)
-        e->hbm_only_prefill_s = other.prefill_s;
+        e->hbm_only_prefill_ns = other.prefill_ns;
     kvc_engine_close(&other);
     return st;
 }
@@ -556,7 +556,7 @@ enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *
         st = kvc_engine_open(&e, err);
     if (st == KVC_OK)
         st = run(&e, err);
-    e.hbm_only_prefill_s = -1;
+    e.hbm_only_prefill_ns = KVC_TIME_NONE;
     if (st == KVC_OK && e.first_tier < KVC_LOWER_TIERS && !e.options->skip_bounds)
         st = run_hbm_only(&e, err);
     if (st == KVC_OK)

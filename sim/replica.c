@@ -252,15 +252,16 @@ static void end_chunk(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
 }
 
 /* Splits a step's time between prefill and decode by tokens. */
-static void account_busy(struct kvc_engine *e, const struct kvc_replica *r, double seconds)
+static void account_busy(struct kvc_engine *e, const struct kvc_replica *r, uint64_t took_ns)
 {
     uint64_t tokens = 0;
     for (size_t i = 0; i < r->n_chunks; i++)
         tokens += e->jobs[r->chunk_jobs[i]].chunk;
-    double share = tokens ? (double)tokens / (double)(tokens + r->n_decode) : 0;
+    /* whole ns, so that sums do not depend on how steps were gathered */
+    uint64_t prefill_ns = tokens ? (uint64_t)((u128)took_ns * tokens / (tokens + r->n_decode)) : 0;
     e->computed_tokens += tokens;
-    e->prefill_s += share * seconds;
-    e->decode_s += (1 - share) * seconds;
+    e->prefill_ns += prefill_ns;
+    e->decode_ns += took_ns - prefill_ns;
 }
 
 static void end_step(struct kvc_engine *e, struct kvc_replica *r)
@@ -268,7 +269,7 @@ static void end_step(struct kvc_engine *e, struct kvc_replica *r)
     uint64_t took = r->due_ns - r->started_ns;
     kvc_replica_catch_up_to(e, r, r->target);
     r->busy_ns += took;
-    account_busy(e, r, (double)took * 1e-9);
+    account_busy(e, r, took);
     e->steps += r->target - r->steps;
     e->decoded_tokens += (r->target - r->steps) * r->n_decode;
     r->steps = r->target;

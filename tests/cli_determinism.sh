@@ -5,10 +5,10 @@
 . "$(dirname "$0")/tap.sh"
 
 # "runtime" is the last member of the object: cut from its line on.
-bytes() { # program, threads
+bytes() { # program, threads, more flags
     "$1" replay "$dir/log.jsonl" --json --quiet --seed 7 --threads "$2" --model llama-3.1-70b \
         --weights_dtype fp8 --gpu h100-sxm --tp 8 --replicas 3 --dram 8GiB --nvme 40GiB \
-        --router power-of-two --arrivals.scale 3 --engine.kv_cache_memory 6GiB |
+        --router power-of-two --arrivals.scale 3 --engine.kv_cache_memory 6GiB ${3:-} |
         sed '/^  "runtime"/,$d'
     "$1" ceiling "$dir/log.jsonl" --json --quiet --capacity 1000,100000,inf --policy lru,opt --curve
 }
@@ -18,6 +18,7 @@ bytes "$kvcast" 1 >"$dir/1"
 grep -q '"hit_tokens"' "$dir/1" && ! grep -q '"peak_rss_bytes"' "$dir/1"
 report $? "the compared part holds results and no run times"
 bytes "$kvcast" 1 | cmp -s - "$dir/1"; report $? "twice the same"
+bytes "$kvcast" 1 --step-by-step | cmp -s - "$dir/1"; report $? "the same step by step"
 for threads in 2 8; do
     bytes "$kvcast" $threads | cmp -s - "$dir/1"; report $? "the same with $threads threads"
 done
