@@ -14,25 +14,27 @@
 
 static const struct kvc_cli_option options[] = {
     {"o", "T.kvt", NULL, "where the trace goes; written whole or not at all"},
-    {"format", "NAME", "auto", "format of the logs: auto, mooncake or llmservingsim"},
+    {"format", "NAME", "auto",
+     "format of the logs: auto, mooncake, llmservingsim or kv-cache-tester"},
     {"block-tokens", "N", "the format's",
      "tokens of a block id; without it a size that fits every row is taken if the usual one does "
      "not"},
     {"strict", NULL, NULL, "stop at the first bad row instead of counting it"},
     {"compare-readers", NULL, NULL,
      "read each row twice, fast and with care, and fail where the two differ: slow, for checking"},
+    {"merge-models", NULL, NULL,
+     "take equal ids for equal KV whatever the model, which no engine does; for comparisons"},
     {"anonymize", NULL, NULL, "not in this release yet"},
     {"salt-file", "F", NULL, "not in this release yet"},
     {"tokenizer", "bytes:R", NULL, "not in this release yet"},
     {"time-unit", "U", NULL, "not in this release yet"},
     {"window", "A:B", NULL, "not in this release yet"},
     {"tenant-field", "F", NULL, "not in this release yet"},
-    {"merge-models", NULL, NULL, "not in this release yet"},
     {NULL, NULL, NULL, NULL},
 };
 
-static const char *const later[] = {"anonymize", "salt-file",    "tokenizer",    "time-unit",
-                                    "window",    "tenant-field", "merge-models", NULL};
+static const char *const later[] = {"anonymize", "salt-file",    "tokenizer", "time-unit",
+                                    "window",    "tenant-field", NULL};
 
 /* Writing over a log by a slip of the fingers would lose it. */
 static bool same_file(const char *a, const char *b)
@@ -119,6 +121,7 @@ static int run(struct kvc_cli *cli)
     if (rc != KVC_EXIT_OK)
         return rc;
     io.compare_readers = kvc_cli_flag(cli, "compare-readers");
+    io.merge_models = kvc_cli_flag(cli, "merge-models");
     enum kvc_status status = kvc_trace_import(&trace, paths, n, &io, &report, &err);
     if (status != KVC_OK) {
         rc = kvc_cli_fail(cli, &err);

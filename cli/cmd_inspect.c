@@ -11,7 +11,8 @@
 #include <string.h>
 
 static const struct kvc_cli_option options[] = {
-    {"format", "NAME", "auto", "format of a log: auto, mooncake or llmservingsim"},
+    {"format", "NAME", "auto",
+     "format of a log: auto, mooncake, llmservingsim or kv-cache-tester"},
     {"block-tokens", "N", "the format's", "tokens of a block id"},
     {"strict", NULL, NULL, "stop at the first bad row of a log"},
     {NULL, NULL, NULL, NULL},

@@ -326,6 +326,20 @@ enum kvc_status kvc_forest_add(struct kvc_forest *f, const struct kvc_row *row,
     return KVC_OK;
 }
 
+enum kvc_status kvc_forest_delay(struct kvc_forest *f, uint64_t first, uint64_t n, uint64_t ns,
+                                 struct kvc_error *err)
+{
+    enum kvc_status status = kvc_forest_settle(f, err);
+    for (uint64_t r = first; r < first + n && status == KVC_OK; r++) {
+        if (ns > INT64_MAX || f->time_ns[r] > INT64_MAX - ns)
+            status = kvc_fail(err, KVC_ERR_INPUT, "a session lasts beyond the range of times "
+                              "(292 years)");
+        else
+            f->time_ns[r] += ns;
+    }
+    return status;
+}
+
 uint64_t kvc_forest_rows(const struct kvc_forest *f)
 {
     return f->n_taken;

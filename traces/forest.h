@@ -31,6 +31,9 @@ void kvc_forest_destroy(struct kvc_forest *forest);
 /* The ids are copied. A failure may belong to one of the rows just before; give up then. */
 enum kvc_status kvc_forest_add(struct kvc_forest *forest, const struct kvc_row *row,
                                struct kvc_error *err);
+/* Makes n rows from the first on later by ns. */
+enum kvc_status kvc_forest_delay(struct kvc_forest *forest, uint64_t first, uint64_t n,
+                                 uint64_t ns, struct kvc_error *err);
 uint64_t kvc_forest_rows(const struct kvc_forest *forest);
 /* Takes rows (ascending indexes) out again, with the blocks only they had. Rebuilds the forest:
  * for the rare log whose rows turn out wrong at its end. */

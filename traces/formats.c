@@ -3,10 +3,11 @@
 #include "traces/import.h"
 
 const struct kvc_format *const kvc_format_table[] = { &kvc_format_mooncake,
-                                                     &kvc_format_llmservingsim, NULL };
+                                                     &kvc_format_llmservingsim,
+                                                     &kvc_format_kv_cache_tester, NULL };
 
 const char *const *kvc_trace_formats(void)
 {
-    static const char *const names[] = { "mooncake", "llmservingsim", NULL };
+    static const char *const names[] = { "mooncake", "llmservingsim", "kv-cache-tester", NULL };
     return names;
 }

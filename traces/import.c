@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Drives the readers over the files and turns what they hand on into one trace. */
-#include "traces/import.h"
+#include "traces/import_state.h"
 
 #include "base/alloc.h"
 #include "base/distribution.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "traces/block_size.h"
-#include "traces/forest.h"
-#include "traces/intern.h"
 #include "traces/trace_write.h"
 
 #include <stdarg.h>
@@ -17,44 +14,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-struct suspect { /* a row that contradicts the block size supposed so far */
-    uint64_t row, line;
-    size_t file;
-    size_t ids;
-    uint32_t tokens;
-    bool repeated;
-};
-
-struct kvc_import {
-    const struct kvc_import_options *options;
-    struct kvc_import_report report;
-    const struct kvc_format *format;
-    const char *const *paths;
-    size_t file, n_paths;
-    struct kvc_lines lines;
-    uint64_t done_before, total; /* stored bytes of the files before, and of all */
-
-    struct kvc_forest *forest;
-    struct kvc_intern sessions, tenants, models, text_ids;
-    uint64_t last_ns;
-    bool any_time; /* last_ns is set in this file */
-    uint64_t *turn_ns; /* by session: when its last turn came, KVC_TIME_NONE before the first */
-    size_t turn_cap;
-
-    uint32_t supposed; /* block size */
-    struct kvc_block_fit fit;
-    uint64_t rows_with_ids;
-    struct suspect *suspects;
-    size_t n_suspects, suspects_cap;
-    uint64_t *seen; /* scratch of a row's repeated-id check */
-    size_t seen_cap;
-};
-
 /* ---- for readers ---- */
 
 const char *kvc_import_file(const struct kvc_import *im)
 {
-    return im->paths[im->file];
+    return kvc_import_place_name(im, im->place, im->file);
 }
 
 uint64_t kvc_import_line_number(const struct kvc_import *im)
@@ -188,9 +152,10 @@ static bool check_ids(struct kvc_import *im, const struct kvc_log_row *row)
     if (!kvc_grow((void **)&im->suspects, &im->suspects_cap, im->n_suspects + 1,
                   sizeof(*im->suspects)))
         return false;
-    im->suspects[im->n_suspects++] = (struct suspect){
+    im->suspects[im->n_suspects++] = (struct kvc_suspect){
         .row = kvc_forest_rows(im->forest), .line = im->lines.line, .file = im->file,
-        .ids = row->n_ids, .tokens = row->input_tokens, .repeated = repeated };
+        .ids = row->n_ids, .tokens = row->input_tokens, .place = im->place, .repeated = repeated };
+    memcpy(im->suspects[im->n_suspects - 1].where, im->where, sizeof(im->where));
     return true;
 }
 
@@ -217,6 +182,22 @@ static bool place_turn(struct kvc_import *im, uint32_t session, uint64_t think_n
     return true;
 }
 
+/* KV of one model is of no use to another, numbers are not strings, and a document's own ids mean
+ * nothing elsewhere. */
+static bool root_key(struct kvc_import *im, const struct kvc_log_row *row, uint32_t model,
+                     uint32_t *key)
+{
+    uint32_t shared = (model == KVC_ID_NONE || im->options->merge_models ? 0 : model + 1) * 2 +
+                      row->text_ids;
+    uint64_t of[2] = { row->key_space, shared };
+    *key = shared * 2;
+    if (!row->key_space)
+        return true;
+    bool ok = kvc_intern_get(&im->root_keys, (const char *)of, sizeof(of), key);
+    *key = *key * 2 + 1;
+    return ok;
+}
+
 enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *row, bool odd,
                                struct kvc_error *err)
 {
@@ -237,8 +218,8 @@ enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *
     }
     if (!check_ids(im, row))
         return kvc_fail_nomem(err);
-    /* KV of one model is of no use to another, and numbers are not strings. */
-    r.root_key = (r.model == KVC_ID_NONE ? 0 : r.model + 1) * 2 + row->text_ids;
+    if (!root_key(im, row, r.model, &r.root_key))
+        return kvc_fail_nomem(err);
     enum kvc_status status = kvc_forest_add(im->forest, &r, err);
     if (status != KVC_OK)
         return status;
@@ -252,14 +233,15 @@ enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *
 
 /* ---- the block size ---- */
 
-static enum kvc_status suspect_error(const struct kvc_import *im, const struct suspect *s,
+static enum kvc_status suspect_error(const struct kvc_import *im, const struct kvc_suspect *s,
                                      uint32_t block, const char *advice, struct kvc_error *err)
 {
     uint32_t full = s->tokens / block, most = full + (s->tokens % block != 0);
-    char expected[48];
+    char expected[48], field[64];
     snprintf(expected, sizeof(expected), full == most ? "%u" : "%u or %u", full, most);
-    return kvc_fail_at(err, KVC_ERR_INPUT, im->paths[s->file], s->line, "hash_ids",
-                       "%zu ids for %u input tokens; blocks of %u tokens give %s%s", s->ids,
+    snprintf(field, sizeof(field), "%s%shash_ids", s->where, s->where[0] ? "." : "");
+    return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_place_name(im, s->place, s->file), s->line,
+                       field, "%zu ids for %u input tokens; blocks of %u tokens give %s%s", s->ids,
                        s->tokens, block, expected, advice);
 }
 
@@ -287,7 +269,7 @@ static enum kvc_status reject_suspects(struct kvc_import *im, struct kvc_error *
 static enum kvc_status settle_block_size(struct kvc_import *im, uint32_t *block,
                                          struct kvc_error *err)
 {
-    uint32_t given = im->options->block_tokens;
+    uint32_t given = im->options->block_tokens ? im->options->block_tokens : im->stated;
     struct kvc_block_range range;
     *block = im->rows_with_ids ? im->supposed : 0;
     if (!im->n_suspects) {
@@ -356,6 +338,10 @@ static enum kvc_status choose_format(struct kvc_import *im, const struct kvc_str
     if (!*f && by_name)
         return kvc_fail(err, KVC_ERR_USAGE, "unknown format \"%s\"; there are: auto, %s", name,
                         names);
+    if (kvc_stream_is_tar(stream) && (!*f || !(*f)->tar))
+        return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, NULL,
+                           "this is a tar archive, and not of %s; unpack it and name the files in "
+                           "it", *f ? (*f)->name : "a format read from archives");
     if (!*f)
         return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, NULL,
                            "not a log in a known format (%s); name it with --format when it is one",
@@ -388,6 +374,8 @@ static enum kvc_status read_file(struct kvc_import *im, struct kvc_stream *strea
     status = im->format->read(im, err);
     if (status != KVC_OK && err && !err->file[0] && status != KVC_ERR_CANCELLED)
         snprintf(err->file, sizeof(err->file), "%s", kvc_import_file(im));
+    im->place = KVC_ID_NONE;
+    im->where[0] = '\0';
     im->report.bytes_in += im->lines.bytes;
     im->done_before += kvc_stream_position(stream);
     kvc_lines_clear(&im->lines);
@@ -421,7 +409,9 @@ static enum kvc_status finish(struct kvc_import *im, struct kvc_trace **out, str
 {
     uint32_t block = 0;
     struct kvc_trace *t = NULL;
-    enum kvc_status status = settle_block_size(im, &block, err);
+    enum kvc_status status = kvc_import_start_documents(im, err);
+    if (status == KVC_OK)
+        status = settle_block_size(im, &block, err);
     if (status != KVC_OK)
         return status;
     if (!im->report.accepted) {
@@ -452,6 +442,9 @@ static void clear(struct kvc_import *im)
     kvc_intern_clear(&im->tenants);
     kvc_intern_clear(&im->models);
     kvc_intern_clear(&im->text_ids);
+    kvc_intern_clear(&im->root_keys);
+    kvc_intern_clear(&im->places);
+    kvc_free(im->documents);
     kvc_free(im->suspects);
     kvc_free(im->turn_ns);
     kvc_free(im->seen);
@@ -477,7 +470,7 @@ enum kvc_status kvc_import_streams(struct kvc_trace **out, const char *const *pa
 {
     static const struct kvc_import_options defaults = { .struct_size = sizeof(defaults) };
     struct kvc_import im = { .options = options ? options : &defaults, .paths = paths,
-                             .n_paths = n };
+                             .n_paths = n, .place = KVC_ID_NONE };
     enum kvc_status status = KVC_OK;
     kvc_block_fit_init(&im.fit);
     im.total = stored_bytes(paths, n);

@@ -29,6 +29,7 @@ struct kvc_log_row {
     const uint64_t *output_ids; /* as in struct kvc_row, where the log shows what was generated */
     size_t n_output_ids;
     bool text_ids; /* ids were strings, interned: another key space than numbers */
+    uint64_t key_space; /* whose the ids are: 0 = the log's, else a document's own */
     struct kvc_span session, tenant, model;
     uint8_t status; /* enum kvc_row_status */
 };
@@ -54,6 +55,22 @@ bool kvc_import_text_id(struct kvc_import *im, const char *text, size_t n, uint6
 KVC_PRINTF(2, 3)
 void kvc_import_note(struct kvc_import *im, const char *fmt, ...);
 
+/* ---- for formats of one document a session, which bring their own places ---- */
+
+/* The next bytes of the file itself, *got 0 at the end; not to be mixed with lines. */
+enum kvc_status kvc_import_bytes(struct kvc_import *im, void *buf, size_t n, size_t *got,
+                                 struct kvc_error *err);
+bool kvc_import_is_tar(const struct kvc_import *im);
+/* A document begins: the whole file, or a member of an archive, which errors then name. Times in
+ * it count from its own start; documents are started one after the other at the end. */
+enum kvc_status kvc_import_document(struct kvc_import *im, const char *member,
+                                    uint64_t *number_from_1, struct kvc_error *err);
+/* The block size a document states. */
+enum kvc_status kvc_import_block_size(struct kvc_import *im, uint32_t tokens,
+                                      struct kvc_error *err);
+/* Counts the row to be handed on next and says where it is; where is a path in the document. */
+void kvc_import_begin_row(struct kvc_import *im, uint64_t line, const char *where);
+
 /* kvc_trace_import of which the first file is open already (NULL: it is not). */
 enum kvc_status kvc_import_streams(struct kvc_trace **out, const char *const *paths, size_t n,
                                    struct kvc_stream *first,
@@ -64,11 +81,13 @@ struct kvc_format {
     const char *name, *summary;
     uint32_t block_tokens; /* what the format means unless told otherwise; 0 = stated per row */
     bool cuts_blocks;      /* rows hold tokens, so that blocks of any size can be cut */
+    bool tar;              /* reads tar archives */
     bool (*sniff)(const char *head, size_t n); /* does the text begin like this format? */
     enum kvc_status (*read)(struct kvc_import *im, struct kvc_error *err);
 };
 
 extern const struct kvc_format kvc_format_mooncake, kvc_format_llmservingsim;
+extern const struct kvc_format kvc_format_kv_cache_tester;
 
 /* NULL-terminated. */
 extern const struct kvc_format *const kvc_format_table[];

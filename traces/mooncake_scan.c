@@ -129,6 +129,7 @@ bool kvc_mooncake_scan(const char *text, size_t n, uint64_t *ids, struct kvc_log
     row->ids = ids;
     row->n_ids = row->n_output_ids = 0;
     row->text_ids = false;
+    row->key_space = 0;
     row->session = row->tenant = row->model = user;
     row->status = KVC_ROW_OK;
     if (*p++ != '{')

@@ -20,7 +20,7 @@ enum codec { PLAIN, ZSTD, GZIP };
 struct kvc_stream {
     int fd;
     enum codec codec;
-    bool kvt, file_end;
+    bool kvt, tar, file_end;
     char name[256];
     uint64_t size, consumed; /* stored bytes */
     unsigned char *in;       /* stored bytes read ahead: [in_begin, in_end) */
@@ -225,6 +225,11 @@ static bool starts_with(const unsigned char *p, size_t n, const char *magic, siz
     return n >= m && memcmp(p, magic, m) == 0;
 }
 
+static bool is_tar(const unsigned char *p, size_t n)
+{
+    return n > 262 && memcmp(p + 257, "ustar", 5) == 0;
+}
+
 const char *kvc_stream_alien(const unsigned char *p, size_t n)
 {
     static const struct {
@@ -247,7 +252,7 @@ const char *kvc_stream_alien(const unsigned char *p, size_t n)
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (starts_with(p, n, known[i].magic, known[i].length))
             return known[i].what;
-    if (n > 262 && memcmp(p + 257, "ustar", 5) == 0)
+    if (is_tar(p, n))
         return "this is a tar archive; unpack it and name the files in it";
     if (n && memchr(p, 0, n < 4096 ? n : 4096))
         return "this is a binary file (it holds NUL bytes), not a log";
@@ -298,6 +303,9 @@ static enum kvc_status read_head(struct kvc_stream *s, struct kvc_error *err)
         return KVC_OK;
     if (s->head_end == 0)
         return fail_input(s, err, s->consumed ? "the file holds no text" : "the file is empty");
+    s->tar = is_tar((const unsigned char *)s->head, s->head_end);
+    if (s->tar)
+        return KVC_OK; /* for the formats that come as archives */
     const char *alien = kvc_stream_alien((const unsigned char *)s->head, s->head_end);
     if (alien)
         return fail_input(s, err, alien);
@@ -326,6 +334,11 @@ static enum kvc_status open_file(struct kvc_stream *s, const char *path, struct 
 bool kvc_stream_is_kvt(const struct kvc_stream *s)
 {
     return s->kvt;
+}
+
+bool kvc_stream_is_tar(const struct kvc_stream *s)
+{
+    return s->tar;
 }
 
 enum kvc_status kvc_stream_open(struct kvc_stream **out, const char *path, struct kvc_error *err)

@@ -11,9 +11,10 @@ struct kvc_stream;
 #define KVC_KVT_MAGIC "\x89KVT\r\n\x1a\n" /* 8 bytes; damaged by any text conversion */
 
 /* path "-" is stdin. Directories, empty files, Git LFS pointers and formats that are neither text
- * nor compressed text are refused with their names. A .kvt opens as it is. */
+ * nor compressed text are refused with their names. A .kvt and a tar open as they are. */
 enum kvc_status kvc_stream_open(struct kvc_stream **out, const char *path, struct kvc_error *err);
 bool kvc_stream_is_kvt(const struct kvc_stream *s);
+bool kvc_stream_is_tar(const struct kvc_stream *s); /* the text is an archive */
 /* Up to n bytes into buf; *got 0 = the end. */
 enum kvc_status kvc_stream_read(struct kvc_stream *s, void *buf, size_t n, size_t *got,
                                 struct kvc_error *err);

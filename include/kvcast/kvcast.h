@@ -79,6 +79,7 @@ struct kvc_import_options {
     bool compare_readers;  /* read every row with both readers, fail where they differ */
     kvc_progress_fn progress;
     void *progress_user;
+    bool merge_models;     /* ids mean the same whatever the model: as if KV were shared */
 };
 
 /* What became of the rows. Nothing is dropped without being counted here. */

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * An import in progress, for the files that drive it; readers see import.h. */
+#ifndef KVC_TRACES_IMPORT_STATE_H
+#define KVC_TRACES_IMPORT_STATE_H
+
+#include "traces/block_size.h"
+#include "traces/forest.h"
+#include "traces/import.h"
+#include "traces/intern.h"
+
+struct kvc_suspect { /* a row that contradicts the block size supposed so far */
+    uint64_t row, line;
+    size_t file;
+    size_t ids;
+    uint32_t tokens;
+    uint32_t place;
+    bool repeated;
+    char where[48];
+};
+
+struct kvc_document {
+    uint32_t place;
+    uint64_t first_row;
+};
+
+struct kvc_import {
+    const struct kvc_import_options *options;
+    struct kvc_import_report report;
+    const struct kvc_format *format;
+    const char *const *paths;
+    size_t file, n_paths;
+    struct kvc_lines lines;
+    uint64_t done_before, total; /* stored bytes of the files before, and of all */
+
+    struct kvc_forest *forest;
+    struct kvc_intern sessions, tenants, models, text_ids, root_keys;
+    struct kvc_intern places; /* names of documents */
+    uint32_t place;           /* of the document being read, else KVC_ID_NONE */
+    struct kvc_document *documents;
+    size_t n_documents, documents_cap;
+    char where[48]; /* of the row in its document */
+    uint64_t last_ns;
+    bool any_time; /* last_ns is set in this file */
+    uint64_t *turn_ns; /* by session: when its last turn came, KVC_TIME_NONE before the first */
+    size_t turn_cap;
+
+    uint32_t supposed; /* block size */
+    uint32_t stated;   /* by documents; 0 = by none */
+    struct kvc_block_fit fit;
+    uint64_t rows_with_ids;
+    struct kvc_suspect *suspects;
+    size_t n_suspects, suspects_cap;
+    uint64_t *seen; /* scratch of a row's repeated-id check */
+    size_t seen_cap;
+};
+
+/* Name of a document, else of the file. */
+const char *kvc_import_place_name(const struct kvc_import *im, uint32_t place, size_t file);
+/* When all is read: gives documents their starts. */
+enum kvc_status kvc_import_start_documents(struct kvc_import *im, struct kvc_error *err);
+
+#endif
