@@ -167,6 +167,7 @@ static void schedule_running(struct kvc_engine *e, struct kvc_replica *r, struct
     else
         grant_one_by_one(e, r, plan);
     r->allocated = r->steps + 1;
+    kvc_replica_catch_up_to(e, r, r->steps + 1); /* they publish before the last one does */
     plan->budget -= r->n_decode < plan->budget ? r->n_decode : plan->budget;
     if (partial && r->running.tail == last && plan->budget && !e->jobs[last].decoding) {
         struct kvc_job *j = &e->jobs[last];
@@ -177,7 +178,6 @@ static void schedule_running(struct kvc_engine *e, struct kvc_replica *r, struct
             add_chunk(e, r, last, tokens, plan);
         }
     }
-    kvc_replica_catch_up_to(e, r, r->steps + 1);
 }
 
 static void start_running(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
