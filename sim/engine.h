@@ -179,6 +179,7 @@ struct kvc_engine {
     uint32_t scheduling; /* the replica that is due now, while it accounts and schedules */
     uint32_t *due_heap; /* replica ids, earliest due first */
     uint32_t n_due;
+    uint32_t looking;   /* the replica whose turn it is, KVC_NONE during other events */
     struct kvc_tier tiers[KVC_LOWER_TIERS];
     uint32_t first_tier; /* KVC_LOWER_TIERS: none below HBM */
     struct kvc_links *links;

@@ -325,7 +325,9 @@ bool kvc_engine_next(struct kvc_engine *e)
     } else if (arrival == t) {
         arrive(e, kvc_arrivals_pop(e->arrivals));
     } else {
-        kvc_replica_run_due(e, &e->replicas[e->due_heap[0]]);
+        e->looking = e->due_heap[0];
+        kvc_replica_run_due(e, &e->replicas[e->looking]);
+        e->looking = KVC_NONE;
     }
     return true;
 }
@@ -474,7 +476,7 @@ enum kvc_status kvc_engine_open(struct kvc_engine *e, struct kvc_error *err)
     e->block_tokens = e->trace->block_tokens;
     e->page_tokens = e->sc->engine.page_tokens;
     e->n_replicas = e->sc->cluster.replicas;
-    e->free_job = KVC_NONE;
+    e->free_job = e->looking = KVC_NONE;
     e->first_tier = KVC_LOWER_TIERS;
     e->router = kvc_router_find(e->sc->router.policy);
     if (!e->router)

@@ -186,8 +186,14 @@ void kvc_replica_catch_up_to(struct kvc_engine *e, struct kvc_replica *r, uint64
 
 void kvc_replica_catch_up(struct kvc_engine *e, struct kvc_replica *r)
 {
-    if (r->busy)
-        kvc_replica_catch_up_to(e, r, step_at(r, e->now));
+    if (!r->busy)
+        return;
+    uint64_t s = step_at(r, e->now);
+    /* Replicas that are due at one time go by index: seen from a later one, a step of this one that
+     * ends now has ended and the next has begun. */
+    if (e->looking != KVC_NONE && r->id < e->looking && s < r->target && step_end(r, s) == e->now)
+        s++;
+    kvc_replica_catch_up_to(e, r, s);
 }
 
 void kvc_replica_view(struct kvc_engine *e, struct kvc_replica *r, struct kvc_route_view *view)
