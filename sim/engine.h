@@ -41,7 +41,7 @@ struct kvc_job {
     uint64_t alloc_pages;       /* all it holds, hits included */
     int64_t base;               /* decoding: c = base + replica's finished steps */
     uint64_t order;             /* admission sequence; identifies this admission */
-    uint64_t queued_ns, parked_ns, first_scheduled_ns, first_token_ns;
+    uint64_t queued_ns, parked_ns, first_scheduled_ns;
     uint64_t host_ns;           /* of the steps that computed for it */
     uint32_t prev, next;        /* running list or a queue */
     uint32_t loads;             /* transfers it waits for */

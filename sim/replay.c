@@ -211,7 +211,7 @@ static void fill_job(struct kvc_engine *e, struct kvc_job *j, uint32_t request)
     j->request = request;
     j->input = j->known = t->input_tokens[request];
     j->output = t->output_tokens[request] ? t->output_tokens[request] : 1;
-    j->first_scheduled_ns = j->first_token_ns = KVC_TIME_NONE;
+    j->first_scheduled_ns = KVC_TIME_NONE;
     j->leaf = KVC_SEG_NONE;
     if (!e->sc->engine.prefix_caching)
         return;

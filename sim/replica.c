@@ -212,7 +212,6 @@ void kvc_replica_view(struct kvc_engine *e, struct kvc_replica *r, struct kvc_ro
 static void record_first_token(struct kvc_engine *e, struct kvc_job *j)
 {
     struct kvc_request_result *res = &e->results[j->request];
-    j->first_token_ns = e->now;
     res->ttft_ns = e->now - res->arrival_ns + e->front_ns;
     res->host_ns = j->host_ns + e->front_ns;
     res->prefill_ns =
