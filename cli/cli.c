@@ -357,6 +357,12 @@ void kvc_cli_import_report(const struct kvc_cli *cli, const struct kvc_import_re
     if (r->without_ids && r->without_ids < r->accepted)
         fprintf(stderr, "kvcast: note: %" PRIu64 " rows say nothing about shared prefixes\n",
                 r->without_ids);
+    if (r->gateway_answered)
+        fprintf(stderr, "kvcast: note: %" PRIu64 " rows left out: the gateway's response cache "
+                "answered them\n", r->gateway_answered);
+    for (uint32_t i = 0; i < r->n_tallies; i++)
+        fprintf(stderr, "kvcast: note: %" PRIu64 " rows: %s\n", r->tallies[i].rows,
+                r->tallies[i].text);
     for (uint32_t i = 0; i < r->n_notes; i++)
         fprintf(stderr, "kvcast: note: %s\n", r->notes[i]);
 }

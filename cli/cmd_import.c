@@ -14,8 +14,7 @@
 
 static const struct kvc_cli_option options[] = {
     {"o", "T.kvt", NULL, "where the trace goes; written whole or not at all"},
-    {"format", "NAME", "auto",
-     "format of the logs: auto, mooncake, llmservingsim or kv-cache-tester"},
+    {"format", "NAME", "auto", "format of the logs; docs/formats has a page for each"},
     {"block-tokens", "N", "the format's",
      "tokens of a block id; without it a size that fits every row is taken if the usual one does "
      "not"},
@@ -27,14 +26,14 @@ static const struct kvc_cli_option options[] = {
     {"anonymize", NULL, NULL, "not in this release yet"},
     {"salt-file", "F", NULL, "not in this release yet"},
     {"tokenizer", "bytes:R", NULL, "not in this release yet"},
-    {"time-unit", "U", NULL, "not in this release yet"},
     {"window", "A:B", NULL, "not in this release yet"},
-    {"tenant-field", "F", NULL, "not in this release yet"},
+    {"time-unit", "U", "the format's", "unit of plain numbers that are times: s, ms, us or ns"},
+    {"tenant-field", "F", "the format's", "the field or column that names a request's tenant"},
     {NULL, NULL, NULL, NULL},
 };
 
-static const char *const later[] = {"anonymize", "salt-file",    "tokenizer", "time-unit",
-                                    "window",    "tenant-field", NULL};
+static const char *const later[] = {"anonymize", "salt-file",    "tokenizer",
+                                    "window", NULL};
 
 /* Writing over a log by a slip of the fingers would lose it. */
 static bool same_file(const char *a, const char *b)

@@ -17,6 +17,12 @@ int kvc_cli_import_options(struct kvc_cli *cli, struct kvc_import_options *out)
     out->block_tokens = (uint32_t)block;
     out->format = kvc_cli_value(cli, "format");
     out->strict = kvc_cli_flag(cli, "strict");
+    out->tenant_field = kvc_cli_value(cli, "tenant-field");
+    out->time_unit = kvc_cli_value(cli, "time-unit");
+    if (out->time_unit && !kvc_name_equal(out->time_unit, "s") &&
+        !kvc_name_equal(out->time_unit, "ms") && !kvc_name_equal(out->time_unit, "us") &&
+        !kvc_name_equal(out->time_unit, "ns"))
+        return kvc_cli_usage(cli, "--time-unit %s: s, ms, us or ns is expected", out->time_unit);
     out->progress = kvc_cli_progress(cli, &out->progress_user);
     return KVC_EXIT_OK;
 }
@@ -64,6 +70,15 @@ void kvc_cli_json_report(struct kvc_json *j, const struct kvc_import_report *r)
     kvc_json_u64(j, "floor_rows", r->floor_rows);
     kvc_json_u64(j, "ceil_rows", r->ceil_rows);
     kvc_json_u64(j, "zero_output", r->zero_output);
+    kvc_json_u64(j, "failed", r->failed);
+    kvc_json_u64(j, "cancelled", r->cancelled);
+    kvc_json_u64(j, "gateway_answered", r->gateway_answered);
+    kvc_json_u64(j, "cached_rows", r->cached_rows);
+    kvc_json_u64(j, "cached_of_tokens", r->cached_of_tokens);
+    kvc_json_u64(j, "cached_tokens", r->cached_tokens);
+    kvc_json_u64(j, "cache_write_tokens", r->cache_write_tokens);
+    kvc_json_u64(j, "spend_rows", r->spend_rows);
+    kvc_json_double(j, "spend_usd", r->spend_usd);
     kvc_json_u64(j, "bytes", r->bytes_in);
     kvc_json_open_array(j, "bad_rows");
     for (uint32_t i = 0; i < r->n_shown; i++) {
@@ -74,6 +89,14 @@ void kvc_cli_json_report(struct kvc_json *j, const struct kvc_import_report *r)
     kvc_json_open_array(j, "notes");
     for (uint32_t i = 0; i < r->n_notes; i++)
         kvc_json_string(j, NULL, r->notes[i]);
+    kvc_json_close(j);
+    kvc_json_open_array(j, "tallies");
+    for (uint32_t i = 0; i < r->n_tallies; i++) {
+        kvc_json_open_object(j, NULL);
+        kvc_json_string(j, "text", r->tallies[i].text);
+        kvc_json_u64(j, "rows", r->tallies[i].rows);
+        kvc_json_close(j);
+    }
     kvc_json_close(j);
     kvc_json_close(j);
 }

@@ -6,7 +6,8 @@
 #include "base/json.h"
 #include "cli/cli.h"
 
-/* --format, --block-tokens, --strict and progress; returns an exit code. */
+/* --format, --block-tokens, --strict, --time-unit, --tenant-field and progress; returns an exit
+ * code. */
 int kvc_cli_import_options(struct kvc_cli *cli, struct kvc_import_options *out);
 /* "trace": {..} with the keys of ceiling --json and some more. */
 void kvc_cli_json_trace(struct kvc_json *j, const struct kvc_trace_stats *stats);

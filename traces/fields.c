@@ -4,6 +4,8 @@
 #include "base/error.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 /* A full parse of a list of ids costs up to 85 times the text in memory. */
 #define CAREFUL_MAX ((size_t)8 << 20)
@@ -54,6 +56,58 @@ enum kvc_status kvc_field_tokens(const struct kvc_place *at, const char *field,
                                err);
     *out = (uint32_t)n;
     return KVC_OK;
+}
+
+enum kvc_status kvc_field_name(const struct kvc_place *at, const char *field,
+                               const struct kvc_jval *root, char number[24], struct kvc_span *out,
+                               struct kvc_error *err)
+{
+    const struct kvc_jval *v = kvc_field_member(root, field);
+    uint64_t u;
+    int64_t i;
+    if (!v)
+        return KVC_OK;
+    out->text = kvc_jval_string(v);
+    if (!out->text) {
+        if (kvc_jval_u64(v, &u))
+            snprintf(number, 24, "%llu", (unsigned long long)u);
+        else if (kvc_jval_i64(v, &i))
+            snprintf(number, 24, "%lld", (long long)i);
+        else
+            return kvc_field_wrong(at, field, v, "text or a whole number is expected", err);
+        out->text = number;
+    }
+    out->n = strlen(out->text);
+    return KVC_OK;
+}
+
+enum kvc_status kvc_field_time(const struct kvc_place *at, const char *field,
+                               const struct kvc_jval *v, enum kvc_time_unit unit, uint64_t *ns,
+                               struct kvc_error *err)
+{
+    const char *text = kvc_jval_string(v);
+    struct kvc_decimal number;
+    uint64_t whole;
+    double value;
+    char rule[96];
+    if (text && kvc_time_from_date(text, strlen(text), ns))
+        return KVC_OK;
+    if (text && *text && kvc_decimal_parse(text, strlen(text), &number) == strlen(text) &&
+        kvc_time_from_number(&number, unit, ns))
+        return KVC_OK;
+    if (kvc_jval_u64(v, &whole)) {
+        number = (struct kvc_decimal){ .digits = whole };
+        if (kvc_time_from_number(&number, unit, ns))
+            return KVC_OK;
+    } else if (kvc_jval_number(v, &value) && value >= 0 &&
+               value * unit < (double)KVC_LOG_TIME_MAX) {
+        uint64_t units = (uint64_t)value;
+        *ns = units * unit + (uint64_t)((value - (double)units) * unit + 0.5);
+        return KVC_OK;
+    }
+    snprintf(rule, sizeof(rule), "a time is expected: %s from 0 on, or a date and time",
+             kvc_time_unit_name(unit));
+    return kvc_field_wrong(at, field, v, rule, err);
 }
 
 enum kvc_status kvc_row_parse(struct kvc_jval **root, const char *text, size_t n,

@@ -23,6 +23,15 @@ const struct kvc_jval *kvc_field_member(const struct kvc_jval *root, const char 
 enum kvc_status kvc_field_tokens(const struct kvc_place *at, const char *field,
                                  const struct kvc_jval *root, uint64_t least, uint32_t *out,
                                  struct kvc_error *err);
+/* A name, absent when the member is; one given as a whole number is its digits, in number[]. */
+enum kvc_status kvc_field_name(const struct kvc_place *at, const char *field,
+                               const struct kvc_jval *root, char number[24], struct kvc_span *out,
+                               struct kvc_error *err);
+/* A time: a number of units, 0 or more, as a number or in text (exact when whole or in text), or
+ * a date and time in text; see timestamp.h. */
+enum kvc_status kvc_field_time(const struct kvc_place *at, const char *field,
+                               const struct kvc_jval *v, enum kvc_time_unit unit, uint64_t *ns,
+                               struct kvc_error *err);
 /* One JSON object of a size that is safe to parse; the caller frees it. *root NULL on failure. */
 enum kvc_status kvc_row_parse(struct kvc_jval **root, const char *text, size_t n,
                               const struct kvc_place *at, struct kvc_error *err);

@@ -33,6 +33,7 @@ void kvc_forest_destroy(struct kvc_forest *f)
     kvc_free(f->tenant);
     kvc_free(f->model);
     kvc_free(f->status);
+    kvc_free(f->cached_tokens);
     kvc_free(f);
 }
 
@@ -196,6 +197,7 @@ static bool reserve_row(struct kvc_forest *f)
     ok = ok && (!f->tenant || grow_column(&f->tenant, cap, 4));
     ok = ok && (!f->model || grow_column(&f->model, cap, 4));
     ok = ok && (!f->status || grow_column(&f->status, cap, 1));
+    ok = ok && (!f->cached_tokens || grow_column(&f->cached_tokens, cap, 4));
     if (ok)
         f->row_cap = cap;
     return ok;
@@ -218,7 +220,8 @@ static inline bool put_u32(struct kvc_forest *f, uint32_t **column, uint32_t val
 static bool put_rare(struct kvc_forest *f, const struct kvc_row *row)
 {
     if (!put_u32(f, &f->session, row->session) || !put_u32(f, &f->tenant, row->tenant) ||
-        !put_u32(f, &f->model, row->model))
+        !put_u32(f, &f->model, row->model) ||
+        !put_u32(f, &f->cached_tokens, row->cached_stated ? row->cached_tokens : UINT32_MAX))
         return false;
     if (!f->think_ns && row->think_ns != KVC_TIME_NONE) {
         if (!(f->think_ns = kvc_malloc(f->row_cap, sizeof(*f->think_ns))))
@@ -400,6 +403,8 @@ static enum kvc_status copy_row(const struct kvc_forest *from, uint64_t r, struc
                            .model = from->model ? from->model[r] : KVC_ID_NONE,
                            .think_ns = from->think_ns ? from->think_ns[r] : KVC_TIME_NONE,
                            .status = from->status ? from->status[r] : (uint8_t)KVC_ROW_OK };
+    row.cached_tokens = from->cached_tokens ? from->cached_tokens[r] : UINT32_MAX;
+    row.cached_stated = row.cached_tokens != UINT32_MAX;
     uint32_t prompt = from->prompt_node[r];
     uint32_t output = from->output_node ? from->output_node[r] : KVC_NODE_NONE;
     row.n_ids = path_blocks(from, prompt);

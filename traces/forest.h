@@ -24,6 +24,8 @@ struct kvc_row {
                                    same key space, when known; n 0 = unknown */
     size_t n_output_ids;
     uint8_t status;
+    bool cached_stated;
+    uint32_t cached_tokens; /* meaningless unless stated */
 };
 
 struct kvc_forest *kvc_forest_create(void); /* NULL: no memory */

@@ -324,6 +324,7 @@ static bool build_columns(struct kvc_forest *f, const uint64_t *order, struct kv
               take_u32(&f->session, &t->session, order, n) &&
               take_u32(&f->tenant, &t->tenant, order, n) &&
               take_u32(&f->model, &t->model, order, n) &&
+              take_u32(&f->cached_tokens, &t->cached_tokens, order, n) &&
               take_u8(&f->status, &t->row_status, order, n);
     if (ok) {
         t->n_sessions = count_ids(t->session, n);

@@ -55,8 +55,45 @@ void kvc_import_note(struct kvc_import *im, const char *fmt, ...)
     for (uint32_t i = 0; i < im->report.n_notes; i++)
         if (strcmp(im->report.notes[i], text) == 0)
             return;
-    if (im->report.n_notes < KVC_REPORT_SHOWN)
+    if (im->report.n_notes < KVC_REPORT_NOTES)
         memcpy(im->report.notes[im->report.n_notes++], text, sizeof(text));
+}
+
+void kvc_import_tally(struct kvc_import *im, const char *text)
+{
+    struct kvc_import_tally *all = im->report.tallies;
+    uint32_t i = 0;
+    while (i < im->report.n_tallies &&
+           strncmp(all[i].text, text, sizeof(all[i].text) - 1) != 0)
+        i++;
+    if (i == KVC_REPORT_NOTES)
+        return;
+    if (i == im->report.n_tallies)
+        snprintf(all[im->report.n_tallies++].text, sizeof(all[i].text), "%s", text);
+    all[i].rows++;
+}
+
+void kvc_import_gateway_answered(struct kvc_import *im)
+{
+    im->report.gateway_answered++;
+}
+
+enum kvc_time_unit kvc_import_time_unit(const struct kvc_import *im, enum kvc_time_unit usual)
+{
+    enum kvc_time_unit unit = usual;
+    if (im->options->time_unit)
+        kvc_time_unit_named(im->options->time_unit, &unit);
+    return unit;
+}
+
+const char *kvc_import_tenant_field(const struct kvc_import *im, const char *usual)
+{
+    return im->options->tenant_field ? im->options->tenant_field : usual;
+}
+
+const struct kvc_import_options *kvc_import_options_of(const struct kvc_import *im)
+{
+    return im->options;
 }
 
 enum kvc_status kvc_import_bad(struct kvc_import *im, const struct kvc_error *bad,
@@ -182,20 +219,39 @@ static bool place_turn(struct kvc_import *im, uint32_t session, uint64_t think_n
     return true;
 }
 
-/* KV of one model is of no use to another, numbers are not strings, and a document's own ids mean
- * nothing elsewhere. */
+/* KV of one model, adapter or salt is of no use to another, numbers are not strings, and a
+ * document's own ids mean nothing elsewhere. */
 static bool root_key(struct kvc_import *im, const struct kvc_log_row *row, uint32_t model,
                      uint32_t *key)
 {
     uint32_t shared = (model == KVC_ID_NONE || im->options->merge_models ? 0 : model + 1) * 2 +
                       row->text_ids;
-    uint64_t of[2] = { row->key_space, shared };
+    uint32_t adapter, salt;
     *key = shared * 2;
-    if (!row->key_space)
+    if (!row->key_space && !row->adapter.text && !row->salt.text)
         return true;
+    if (!intern(&im->variants, &row->adapter, &adapter) ||
+        !intern(&im->variants, &row->salt, &salt))
+        return false;
+    uint64_t of[4] = { row->key_space, shared, adapter, salt };
     bool ok = kvc_intern_get(&im->root_keys, (const char *)of, sizeof(of), key);
     *key = *key * 2 + 1;
     return ok;
+}
+
+static void count_stated(struct kvc_import *im, const struct kvc_log_row *row)
+{
+    struct kvc_import_report *r = &im->report;
+    r->failed += row->status == KVC_ROW_FAILED;
+    r->cancelled += row->status == KVC_ROW_CANCELLED;
+    if (row->cached_stated) {
+        r->cached_rows++;
+        r->cached_of_tokens += row->input_tokens;
+        r->cached_tokens += row->cached_tokens;
+    }
+    r->cache_write_tokens += row->cache_write_tokens;
+    r->spend_rows += row->spend_stated;
+    r->spend_usd += row->spend_stated ? row->spend_usd : 0;
 }
 
 enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *row, bool odd,
@@ -204,7 +260,9 @@ enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *
     struct kvc_row r = { .time_ns = row->time_ns, .think_ns = row->think_ns,
                          .input_tokens = row->input_tokens, .output_tokens = row->output_tokens,
                          .ids = row->ids, .n_ids = row->n_ids, .output_ids = row->output_ids,
-                         .n_output_ids = row->n_output_ids, .status = row->status };
+                         .n_output_ids = row->n_output_ids, .status = row->status,
+                         .cached_stated = row->cached_stated,
+                         .cached_tokens = row->cached_tokens };
     if (!intern(&im->sessions, &row->session, &r.session) ||
         !intern(&im->tenants, &row->tenant, &r.tenant) ||
         !intern(&im->models, &row->model, &r.model) ||
@@ -225,6 +283,7 @@ enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *
         return status;
     im->report.accepted++;
     im->report.odd += odd;
+    count_stated(im, row);
     im->report.inversions += im->any_time && r.time_ns < im->last_ns;
     im->last_ns = r.time_ns;
     im->any_time = true;
@@ -329,7 +388,7 @@ static enum kvc_status choose_format(struct kvc_import *im, const struct kvc_str
     const char *name = im->options->format;
     const struct kvc_format *const *f = kvc_format_table;
     size_t n;
-    char names[128];
+    char names[512];
     const char *head = kvc_stream_head(stream, &n);
     bool by_name = name && !kvc_name_equal(name, "auto");
     while (*f && !(by_name ? kvc_name_equal((*f)->name, name) : (*f)->sniff(head, n)))
@@ -443,6 +502,7 @@ static void clear(struct kvc_import *im)
     kvc_intern_clear(&im->models);
     kvc_intern_clear(&im->text_ids);
     kvc_intern_clear(&im->root_keys);
+    kvc_intern_clear(&im->variants);
     kvc_intern_clear(&im->places);
     kvc_free(im->documents);
     kvc_free(im->suspects);

@@ -6,6 +6,7 @@
 #define KVC_TRACES_IMPORT_H
 
 #include "traces/stream.h"
+#include "traces/timestamp.h"
 
 #define KVC_TOKENS_MAX INT32_MAX /* of one prompt or answer */
 #define KVC_LOG_TIME_MAX ((uint64_t)INT64_MAX) /* ns */
@@ -31,7 +32,12 @@ struct kvc_log_row {
     bool text_ids; /* ids were strings, interned: another key space than numbers */
     uint64_t key_space; /* whose the ids are: 0 = the log's, else a document's own */
     struct kvc_span session, tenant, model;
+    struct kvc_span adapter, salt; /* LoRA and cache_salt: part of what a block id means */
     uint8_t status; /* enum kvc_row_status */
+    bool cached_stated, spend_stated;
+    uint32_t cached_tokens; /* of input_tokens, held by the serving system's prefix cache */
+    uint32_t cache_write_tokens;
+    double spend_usd;
 };
 
 struct kvc_import; /* one import in progress */
@@ -51,6 +57,14 @@ bool kvc_import_compares(const struct kvc_import *im);
 uint32_t kvc_import_block_tokens(const struct kvc_import *im); /* for readers that cut blocks */
 /* A string id's number within the import. */
 bool kvc_import_text_id(struct kvc_import *im, const char *text, size_t n, uint64_t *id);
+/* A row that no GPU served: a gateway answered it from its own response cache. */
+void kvc_import_gateway_answered(struct kvc_import *im);
+/* Counts one row under these words. */
+void kvc_import_tally(struct kvc_import *im, const char *text);
+/* The unit of plain numbers in a time field: the user's, else usual. */
+enum kvc_time_unit kvc_import_time_unit(const struct kvc_import *im, enum kvc_time_unit usual);
+const char *kvc_import_tenant_field(const struct kvc_import *im, const char *usual);
+const struct kvc_import_options *kvc_import_options_of(const struct kvc_import *im);
 /* An assumption for the report; the same text is kept once. */
 KVC_PRINTF(2, 3)
 void kvc_import_note(struct kvc_import *im, const char *fmt, ...);

@@ -34,6 +34,7 @@ struct kvc_import {
 
     struct kvc_forest *forest;
     struct kvc_intern sessions, tenants, models, text_ids, root_keys;
+    struct kvc_intern variants; /* adapters and salts */
     struct kvc_intern places; /* names of documents */
     uint32_t place;           /* of the document being read, else KVC_ID_NONE */
     struct kvc_document *documents;

@@ -12,7 +12,7 @@
  *   meta                 u64   block_tokens, requests, segments, sessions, tenants, models
  *   request.arrival_ns   u64 as differences; request.think_ns u64
  *   request.input_tokens, output_tokens, prompt_segment, output_segment, session, namespace,
- *   model                u32;  request.status u8
+ *   model, cached_tokens u32;  request.status u8
  *   segment.parent, segment.length u32
  *   names.namespace, names.model  bytes, each name ending in NUL
  *   digest               bytes, 16 hex digits

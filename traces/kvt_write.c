@@ -133,6 +133,7 @@ static void put_columns(struct writer *w, const struct kvc_trace *t)
     put_column(w, "request.namespace", KVC_KVT_U32, t->tenant, n);
     put_column(w, "request.model", KVC_KVT_U32, t->model, n);
     put_column(w, "request.status", KVC_KVT_U8, t->row_status, n);
+    put_column(w, "request.cached_tokens", KVC_KVT_U32, t->cached_tokens, n);
     put_column(w, "segment.parent", KVC_KVT_U32, t->seg_parent, t->n_segments);
     put_column(w, "segment.length", KVC_KVT_U32, t->seg_len, t->n_segments);
     put_names(w, "names.namespace", t->tenant_names, t->n_tenants);

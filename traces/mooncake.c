@@ -29,30 +29,6 @@ static enum kvc_status read_ms(const struct kvc_place *at, const char *field,
     return KVC_OK;
 }
 
-/* A name may be written as an integer; then its digits are the name. number[] holds them. */
-static enum kvc_status read_name(const struct kvc_place *at, const char *field,
-                                 const struct kvc_jval *root, char number[24],
-                                 struct kvc_span *out, struct kvc_error *err)
-{
-    const struct kvc_jval *v = kvc_field_member(root, field);
-    uint64_t u;
-    int64_t i;
-    if (!v)
-        return KVC_OK;
-    out->text = kvc_jval_string(v);
-    if (!out->text) {
-        if (kvc_jval_u64(v, &u))
-            snprintf(number, 24, "%llu", (unsigned long long)u);
-        else if (kvc_jval_i64(v, &i))
-            snprintf(number, 24, "%lld", (long long)i);
-        else
-            return kvc_field_wrong(at, field, v, "text or a whole number is expected", err);
-        out->text = number;
-    }
-    out->n = strlen(out->text);
-    return KVC_OK;
-}
-
 static enum kvc_status read_ids(const struct kvc_place *at, const struct kvc_jval *root,
                                 struct kvc_import *im, struct kvc_id_buffer *ids,
                                 struct kvc_log_row *row, struct kvc_error *err)
@@ -112,7 +88,7 @@ static enum kvc_status read_members(const struct kvc_place *at, struct kvc_moonc
                                     struct kvc_log_row *row, struct kvc_error *err)
 {
     const struct kvc_jval *root = doc->root;
-    enum kvc_status status = read_name(at, "session_id", root, doc->session, &row->session, err);
+    enum kvc_status status = kvc_field_name(at, "session_id", root, doc->session, &row->session, err);
     if (status == KVC_OK)
         status = read_times(at, root, row, err);
     if (status == KVC_OK)
@@ -120,11 +96,11 @@ static enum kvc_status read_members(const struct kvc_place *at, struct kvc_moonc
     if (status == KVC_OK)
         status = kvc_field_tokens(at, "output_length", root, 0, &row->output_tokens, err);
     if (status == KVC_OK)
-        status = read_name(at, "model", root, doc->model, &row->model, err);
+        status = kvc_field_name(at, "model", root, doc->model, &row->model, err);
     if (status == KVC_OK)
-        status = read_name(at, "tenant", root, doc->tenant, &row->tenant, err);
+        status = kvc_field_name(at, "tenant", root, doc->tenant, &row->tenant, err);
     if (status == KVC_OK && !row->tenant.text)
-        status = read_name(at, "user", root, doc->tenant, &row->tenant, err);
+        status = kvc_field_name(at, "user", root, doc->tenant, &row->tenant, err);
     if (status == KVC_OK)
         status = read_ids(at, root, im, ids, row, err);
     return status;

@@ -30,6 +30,7 @@ void kvc_trace_destroy(struct kvc_trace *t)
     kvc_free(t->tenant);
     kvc_free(t->model);
     kvc_free(t->row_status);
+    kvc_free(t->cached_tokens);
     kvc_free(t->seg_parent);
     kvc_free(t->seg_len);
     kvc_free(t->seg_depth);

@@ -32,6 +32,8 @@ struct kvc_trace {
     uint32_t *tenant;     /* index into tenant_names; NULL: one tenant */
     uint32_t *model;      /* index into model_names; NULL: not stated */
     uint8_t *row_status;  /* enum kvc_row_status; NULL: all fine */
+    uint32_t *cached_tokens; /* of the prompt, as the serving system stated; KVC_ID_NONE without;
+                                NULL: no row says so. For comparison only */
 
     /* Segments in node order: parents come before children. */
     uint32_t *seg_parent; /* KVC_SEG_NONE = root */

@@ -70,6 +70,7 @@ struct kvc_trace; /* immutable; shared freely between runs and threads */
 typedef bool (*kvc_progress_fn)(void *user, const char *phase, uint64_t done, uint64_t total);
 
 #define KVC_REPORT_SHOWN 8
+#define KVC_REPORT_NOTES 16
 
 struct kvc_import_options {
     size_t struct_size;
@@ -80,6 +81,22 @@ struct kvc_import_options {
     kvc_progress_fn progress;
     void *progress_user;
     bool merge_models;     /* ids mean the same whatever the model: as if KV were shared */
+    const char *time_unit;    /* of plain numbers: "s", "ms", "us" or "ns"; NULL = the format's */
+    const char *tenant_field; /* the field or column that names the tenant; NULL = the format's */
+    const char *tokenizer;    /* for texts: "bytes:R", R bytes a token, or the path of a
+                                 tokenizer.json; NULL = a rate calibrated on stated counts */
+    uint64_t window_begin_ns, window_end_ns; /* keep arrivals in [begin, end) from the first;
+                                                end 0 = to the last */
+    bool anonymize;           /* no names of the log in the trace and the report */
+    const char *salt_file;    /* key of --anonymize and of text hashes; NULL = drawn at random */
+    uint64_t forget_ns;       /* prefixes untouched for so long are forgotten; 0 = never */
+    bool infer_sessions;      /* from prefix growth, where the log names none */
+};
+
+/* Something that happened to rows and is worth knowing, in words. */
+struct kvc_import_tally {
+    char text[192];
+    uint64_t rows;
 };
 
 /* What became of the rows. Nothing is dropped without being counted here. */
@@ -94,11 +111,21 @@ struct kvc_import_report {
     uint64_t repeated_ids;  /* rows in which a block id occurs twice */
     uint64_t floor_rows, ceil_rows; /* rows whose last partial block has no id / has one */
     uint64_t zero_output;
+    uint64_t failed, cancelled;   /* accepted rows, by enum kvc_row_status */
+    uint64_t gateway_answered;    /* left out: a gateway's response cache answered, no GPU did */
+    uint64_t cached_rows;         /* rows that state how many prompt tokens a cache held .. */
+    uint64_t cached_of_tokens;    /* .. their prompt tokens .. */
+    uint64_t cached_tokens;       /* .. and the cached among them */
+    uint64_t cache_write_tokens;  /* billed as written to a provider's cache */
+    uint64_t spend_rows;          /* rows that state what they cost .. */
+    double spend_usd;             /* .. and the sum */
     uint64_t bytes_in;      /* uncompressed bytes read */
     uint32_t n_shown;
     struct kvc_error shown[KVC_REPORT_SHOWN];
     uint32_t n_notes;       /* assumptions made, in words */
-    char notes[KVC_REPORT_SHOWN][256];
+    char notes[KVC_REPORT_NOTES][256];
+    uint32_t n_tallies;
+    struct kvc_import_tally tallies[KVC_REPORT_NOTES];
 };
 
 /* Reads logs (plain, .zst, .gz, "-" = stdin) in any known format, merged in time order. */
