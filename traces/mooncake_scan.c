@@ -124,14 +124,7 @@ bool kvc_mooncake_scan(const char *text, size_t n, uint64_t *ids, struct kvc_log
     struct kvc_span user = { 0 };
     const char *p = kvc_scan_space(text);
     /* One by one: zeroing the whole of it costs more than a short row. */
-    row->time_ns = 0;
-    row->think_ns = KVC_TIME_NONE;
-    row->ids = ids;
-    row->n_ids = row->n_output_ids = 0;
-    row->text_ids = false;
-    row->key_space = 0;
-    row->session = row->tenant = row->model = user;
-    row->status = KVC_ROW_OK;
+    *row = (struct kvc_log_row){ .think_ns = KVC_TIME_NONE, .ids = ids };
     if (*p++ != '{')
         return false;
     for (;;) {
