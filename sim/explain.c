@@ -151,11 +151,20 @@ static void explain_traffic(struct notes *n, const struct kvc_engine *e,
            "latent; the model's public configuration");
 }
 
+static uint64_t failed_in_log(const struct kvc_trace *t)
+{
+    uint64_t n = 0;
+    for (uint64_t r = 0; t->row_status && r < t->n_requests; r++)
+        n += t->row_status[r] == KVC_ROW_FAILED;
+    return n;
+}
+
 static void warn_traffic(struct notes *n, const struct kvc_engine *e,
                          const struct kvc_trace_stats *s)
 {
     const struct kvc_scenario *sc = e->sc;
     char period[32];
+    uint64_t failed = failed_in_log(e->trace);
     kvc_format_ns(s->batch_period_ns, period, sizeof(period));
     if (!s->has_prefix)
         warn(n, "no_prefix", "The log says nothing about shared prefixes: hit rates are unknown, "
@@ -173,9 +182,13 @@ static void warn_traffic(struct notes *n, const struct kvc_engine *e,
                               "or exceed engine.max_model_len; they were not served.",
              (unsigned long long)n->r->unservable,
              (unsigned long long)(e->replicas[0].pool.pages * e->page_tokens));
-    if (n->r->failed)
+    if (failed)
+        warn(n, "failed_in_log", "%llu requests got no answer in the log; they were not served "
+                                 "here, and their tokens count as missed (failed).",
+             (unsigned long long)failed);
+    if (n->r->failed > failed)
         warn(n, "timed_out", "%llu requests waited longer than request_timeout.",
-             (unsigned long long)n->r->failed);
+             (unsigned long long)(n->r->failed - failed));
     if (sc->arrivals.mode == KVC_ARRIVALS_CLOSED &&
         (sc->arrivals.scale != 1 || sc->arrivals.spread_ns))
         warn(n, "times_ignored", "Closed arrivals do not follow the log's times: arrivals.scale "

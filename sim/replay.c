@@ -240,6 +240,10 @@ static void arrive(struct kvc_engine *e, uint32_t request)
         return;
     struct kvc_job *j = &e->jobs[job];
     fill_job(e, j, request);
+    if (e->trace->row_status && e->trace->row_status[request] == KVC_ROW_FAILED) {
+        kvc_engine_ended(e, job, KVC_FAILED);
+        return;
+    }
     uint32_t full = kvc_trace_full_blocks(e->trace, request);
     uint32_t leaf = j->leaf == KVC_SEG_NONE ? e->trace->prompt_seg[request] : j->leaf;
     j->again = mark_seen(e, kvc_engine_path(e, leaf, 0), full);

@@ -119,6 +119,7 @@ static void make_rows(struct maker *m)
             c->rows[i].session = KVC_ID_NONE;
             c->rows[i].think_ns = KVC_TIME_NONE;
         }
+        c->rows[i].failed = chance(m, 3);
         if (!chance(m, 35)) /* even, so that half of it is whole */
             now += (uint64_t)below(m, gap_ms * 1000) * 2000;
     }
@@ -245,7 +246,8 @@ struct kvc_trace *replay_case_forest(const struct replay_case *c)
                              .output_tokens = r->output_tokens, .ids = r->ids,
                              .n_ids = r->n_ids, .session = r->session, .tenant = KVC_ID_NONE,
                              .model = KVC_ID_NONE, .think_ns = r->think_ns,
-                             .output_ids = r->out, .n_output_ids = r->n_out};
+                             .output_ids = r->out, .n_output_ids = r->n_out,
+                             .status = r->failed ? KVC_ROW_FAILED : KVC_ROW_OK};
 
         if (kvc_forest_add(f, &in, NULL) != KVC_OK)
             abort();
@@ -295,6 +297,7 @@ void replay_case_print(const struct replay_case *c)
         printf("#   %u (%u): t %llu L %u O %u session %d think %lld", i, c->origin[i],
                (unsigned long long)r->time_ns, r->input_tokens, r->output_tokens, (int)r->session,
                (long long)r->think_ns);
+        printf("%s", r->failed ? " failed" : "");
         print_ids("ids ", r->ids, r->n_ids);
         print_ids("out ", r->out, r->n_out);
         printf("\n");

@@ -185,6 +185,12 @@ static void arrive(struct twin *tw, struct req *r)
     r->arrival = r->result->arrival_ns = tw->now;
     r->result->measured = tw->now >= tw->sc->warmup_ns;
     tw->pending[r->index].time = KVC_TIME_NONE;
+    if (tw->trace->row_status && tw->trace->row_status[r->index] == KVC_ROW_FAILED) {
+        tw->arrivals++;
+        tw->in_system++;
+        twin_end(tw, r, KVC_FAILED);
+        return;
+    }
     while (r->asked < r->n_full && tw->asked[r->path[r->asked]])
         r->asked++;
     while (r->shared < r->n_path &&

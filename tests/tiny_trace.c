@@ -77,6 +77,7 @@ static void columns(struct kvc_trace *t, uint32_t n)
     t->output_seg = must(calloc(n + 1, sizeof *t->output_seg));
     t->session = must(calloc(n + 1, sizeof *t->session));
     t->think_ns = must(calloc(n + 1, sizeof *t->think_ns));
+    t->row_status = must(calloc(n + 1, sizeof *t->row_status));
 }
 
 struct kvc_trace *tiny_trace(const struct tiny_row *rows, uint32_t n, uint32_t block_tokens,
@@ -98,6 +99,7 @@ struct kvc_trace *tiny_trace(const struct tiny_row *rows, uint32_t n, uint32_t b
         t->output_tokens[i] = rows[i].output_tokens;
         t->session[i] = rows[i].session;
         t->think_ns[i] = rows[i].think_ns;
+        t->row_status[i] = rows[i].failed ? KVC_ROW_FAILED : KVC_ROW_OK;
         if (rows[i].session != KVC_ID_NONE && rows[i].session >= t->n_sessions)
             t->n_sessions = rows[i].session + 1;
     }
@@ -123,6 +125,7 @@ void tiny_trace_free(struct kvc_trace *t)
     free(t->output_seg);
     free(t->session);
     free(t->think_ns);
+    free(t->row_status);
     free(t->seg_parent);
     free(t->seg_len);
     free(t->seg_depth);

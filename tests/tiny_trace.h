@@ -12,6 +12,7 @@ struct tiny_row {
     uint32_t input_tokens, output_tokens;
     uint32_t session;            /* KVC_ID_NONE without */
     uint64_t think_ns;           /* KVC_TIME_NONE without */
+    bool failed;                 /* got no answer in the log */
     uint32_t n_ids, n_out;       /* n_out 0: output unknown */
     uint64_t ids[TINY_BLOCKS];   /* of the prompt's blocks, a partial last one included */
     uint64_t out[TINY_BLOCKS];   /* of the full blocks of prompt + output */

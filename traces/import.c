@@ -278,6 +278,8 @@ enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *
         return kvc_fail_nomem(err);
     if (!root_key(im, row, r.model, &r.root_key))
         return kvc_fail_nomem(err);
+    if (r.status == KVC_ROW_FAILED) /* nothing says that its KV was ever computed */
+        r.n_ids = r.n_output_ids = 0;
     enum kvc_status status = kvc_forest_add(im->forest, &r, err);
     if (status != KVC_OK)
         return status;

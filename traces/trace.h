@@ -13,7 +13,11 @@
 
 #define KVC_SEG_NONE UINT32_MAX
 
-enum kvc_row_status { KVC_ROW_OK = 0, KVC_ROW_FAILED = 1, KVC_ROW_CANCELLED = 2 };
+enum kvc_row_status {
+    KVC_ROW_OK = 0,
+    KVC_ROW_FAILED = 1,   /* got no answer; imported without ids, and never replayed */
+    KVC_ROW_CANCELLED = 2 /* given up by the client; what it got is its output */
+};
 
 struct kvc_trace {
     uint32_t block_tokens; /* 0 when nothing carries ids */
