@@ -149,6 +149,21 @@ enum kvc_status kvc_import_line(struct kvc_import *im, const char **text, size_t
     }
 }
 
+enum kvc_status kvc_import_line_within(struct kvc_import *im, const char **text, size_t *n,
+                                       struct kvc_error *err)
+{
+    enum kvc_line_kind kind;
+    enum kvc_status status = kvc_lines_next(&im->lines, &kind, text, n, err);
+    if (status != KVC_OK)
+        return status;
+    if (kind == KVC_LINE_TOO_LONG)
+        return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), im->lines.line, NULL,
+                           "the line is longer than %zu MiB", KVC_LINE_MAX >> 20);
+    if (kind == KVC_LINE_END)
+        *text = NULL;
+    return KVC_OK;
+}
+
 /* Whether an id occurs twice in the row. Ids numbered at first appearance ascend along a path,
  * so that the common answer needs no sorting. */
 static bool has_repeat(struct kvc_import *im, const uint64_t *ids, size_t n, bool *repeated)

@@ -51,6 +51,10 @@ enum kvc_status kvc_import_bad(struct kvc_import *im, const struct kvc_error *ba
 /* The next line that is not blank, *text NULL at the end. Too long lines were counted as bad. */
 enum kvc_status kvc_import_line(struct kvc_import *im, const char **text, size_t *n,
                                 struct kvc_error *err);
+/* The next line of the file, blank or not, that is no row of its own: a header, or more of a row
+ * that goes over several lines. */
+enum kvc_status kvc_import_line_within(struct kvc_import *im, const char **text, size_t *n,
+                                       struct kvc_error *err);
 const char *kvc_import_file(const struct kvc_import *im); /* current, for errors */
 uint64_t kvc_import_line_number(const struct kvc_import *im);
 bool kvc_import_compares(const struct kvc_import *im);

@@ -129,3 +129,11 @@ bool kvc_time_from_number(const struct kvc_decimal *number, enum kvc_time_unit u
     return !number->negative && !number->too_precise &&
            kvc_decimal_scale(number, (uint64_t)unit, ns, &exact) && *ns < (uint64_t)INT64_MAX;
 }
+
+bool kvc_time_from_text(const char *text, size_t n, enum kvc_time_unit unit, uint64_t *ns)
+{
+    struct kvc_decimal number;
+    if (kvc_time_from_date(text, n, ns))
+        return true;
+    return n && kvc_decimal_parse(text, n, &number) == n && kvc_time_from_number(&number, unit, ns);
+}

@@ -25,5 +25,7 @@ bool kvc_time_from_date(const char *text, size_t n, uint64_t *ns);
 /* A number of units; rounded to the nearest ns; false: negative, or beyond 292 years. */
 bool kvc_time_from_number(const struct kvc_decimal *number, enum kvc_time_unit unit,
                           uint64_t *ns);
+/* Either, as text: "1715299200.25" of the unit, or a date and time. */
+bool kvc_time_from_text(const char *text, size_t n, enum kvc_time_unit unit, uint64_t *ns);
 
 #endif
