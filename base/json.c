@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_DEPTH 64
 #define MAX_NUMBER 63 /* cJSON's own buffer */
 
 struct kvc_jval {
@@ -171,7 +170,7 @@ static enum kvc_status lex_token(struct lexer *lx)
     if (c == '-' || (c >= '0' && c <= '9'))
         return lex_number(lx);
     if (c == '{' || c == '[') {
-        if (++lx->depth > MAX_DEPTH)
+        if (++lx->depth > KVC_JSON_DEPTH)
             return bad(lx, "nested deeper than 64 levels");
         if (!push(lx, NULL, 0))
             return kvc_fail_nomem(lx->err);
@@ -198,7 +197,7 @@ static enum kvc_status lex(struct lexer *lx)
 
 /* ---- the tree ---- */
 
-/* Nodes in document order; the recursion is no deeper than MAX_DEPTH. */
+/* Nodes in document order; the recursion is no deeper than KVC_JSON_DEPTH. */
 static size_t build(struct document *doc, const struct lexer *lx, const cJSON *item, bool member)
 {
     size_t at = doc->n_nodes++;
@@ -423,6 +422,12 @@ bool kvc_jval_number(const struct kvc_jval *v, double *out)
         return false;
     *out = v->item->valuedouble;
     return true;
+}
+
+const char *kvc_jval_digits(const struct kvc_jval *v, size_t *n)
+{
+    *n = cJSON_IsNumber(v->item) ? v->number_len : 0;
+    return *n ? v->number : NULL;
 }
 
 static bool integer(const struct kvc_jval *v, uint64_t *magnitude, bool *negative)

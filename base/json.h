@@ -9,6 +9,8 @@
 
 /* ---- reading ---- */
 
+#define KVC_JSON_DEPTH 64 /* deeper nesting is an error */
+
 struct kvc_jval; /* a value inside a document; lives as long as the document's root */
 
 enum kvc_jkind { KVC_JNULL, KVC_JBOOL, KVC_JNUMBER, KVC_JSTRING, KVC_JARRAY, KVC_JOBJECT };
@@ -28,6 +30,8 @@ const char *kvc_jval_key(const struct kvc_jval *v);    /* NULL in an array */
 const char *kvc_jval_string(const struct kvc_jval *v); /* NULL: not a string */
 bool kvc_jval_bool(const struct kvc_jval *v, bool *out);
 bool kvc_jval_number(const struct kvc_jval *v, double *out);
+/* A number as it is written, n bytes, or NULL. */
+const char *kvc_jval_digits(const struct kvc_jval *v, size_t *n);
 /* Exact: true only for a number that is an integer (61, 61.0 and 6.1e1 are one) within range. */
 bool kvc_jval_u64(const struct kvc_jval *v, uint64_t *out);
 bool kvc_jval_i64(const struct kvc_jval *v, int64_t *out);

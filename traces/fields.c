@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "traces/fields.h"
 
+#include "base/alloc.h"
 #include "base/error.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,13 +15,11 @@ enum kvc_status kvc_field_wrong(const struct kvc_place *at, const char *field,
 {
     static const char *const kinds[] = { "null", "true or false", "a number", "text", "a list",
                                          "an object" };
-    double number;
-    const char *text = kvc_jval_string(v);
-    if (kvc_jval_number(v, &number)) {
-        bool whole = number > -1e21 && number < 1e21 && number == floor(number);
-        return kvc_fail_at(err, KVC_ERR_INPUT, at->file, at->line, field,
-                           whole ? "%.0f is wrong: %s" : "%.17g is wrong: %s", number, rule);
-    }
+    size_t n;
+    const char *text = kvc_jval_string(v), *digits = kvc_jval_digits(v, &n);
+    if (digits)
+        return kvc_fail_at(err, KVC_ERR_INPUT, at->file, at->line, field, "%.*s is wrong: %s",
+                           (int)n, digits, rule);
     if (text)
         return kvc_fail_at(err, KVC_ERR_INPUT, at->file, at->line, field,
                            "the text \"%.40s\" is wrong: %s", text, rule);
@@ -110,18 +108,58 @@ enum kvc_status kvc_field_time(const struct kvc_place *at, const char *field,
     return kvc_field_wrong(at, field, v, rule, err);
 }
 
-enum kvc_status kvc_row_parse(struct kvc_jval **root, const char *text, size_t n,
-                              const struct kvc_place *at, struct kvc_error *err)
+enum kvc_status kvc_row_parse_any(struct kvc_jval **root, const char *text, size_t n,
+                                  const struct kvc_place *at, struct kvc_error *err)
 {
     if (n > CAREFUL_MAX)
         return kvc_fail_at(err, KVC_ERR_INPUT, at->file, at->line, NULL,
                            "this row of %zu MiB has something unusual in it, and unusual rows are "
                            "read up to %zu MiB only", n >> 20, CAREFUL_MAX >> 20);
-    enum kvc_status status = kvc_json_parse(root, text, n, false, at->file, at->line, err);
+    return kvc_json_parse(root, text, n, false, at->file, at->line, err);
+}
+
+enum kvc_status kvc_row_parse(struct kvc_jval **root, const char *text, size_t n,
+                              const struct kvc_place *at, struct kvc_error *err)
+{
+    enum kvc_status status = kvc_row_parse_any(root, text, n, at, err);
     if (status != KVC_OK || kvc_jval_kind(*root) == KVC_JOBJECT)
         return status;
     status = kvc_field_wrong(at, "", *root, "each line must hold one JSON object", err);
     kvc_json_free(*root);
     *root = NULL;
     return status;
+}
+
+enum kvc_status kvc_field_ids(const struct kvc_place *at, const char *field,
+                              const struct kvc_jval *list, struct kvc_import *im,
+                              struct kvc_id_buffer *ids, size_t from, size_t *n, bool *text_ids,
+                              struct kvc_error *err)
+{
+    static const char rule[] = "block ids are whole numbers below 2^64, or all of them text";
+    char place[80];
+    if (kvc_jval_kind(list) != KVC_JARRAY)
+        return kvc_field_wrong(at, field, list, "a list of block ids is expected", err);
+    size_t k = 0;
+    *n = kvc_jval_count(list);
+    if (!kvc_grow((void **)&ids->v, &ids->cap, from + *n, sizeof(*ids->v)))
+        return kvc_fail_nomem(err);
+    for (const struct kvc_jval *v = kvc_jval_first(list); v; v = kvc_jval_next(v), k++) {
+        const char *text = kvc_jval_string(v);
+        uint64_t *id = &ids->v[from + k];
+        int64_t negative;
+        if (from + k == 0)
+            *text_ids = text != NULL;
+        snprintf(place, sizeof(place), "%s[%zu]", field, k);
+        if ((text != NULL) != *text_ids || (text && !im))
+            return kvc_field_wrong(at, place, v, rule, err);
+        if (text) {
+            if (!kvc_import_text_id(im, text, strlen(text), id))
+                return kvc_fail_nomem(err);
+        } else if (kvc_jval_i64(v, &negative)) {
+            *id = (uint64_t)negative; /* signed hashes keep their bits */
+        } else if (!kvc_jval_u64(v, id)) {
+            return kvc_field_wrong(at, place, v, rule, err);
+        }
+    }
+    return KVC_OK;
 }

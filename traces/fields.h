@@ -35,5 +35,15 @@ enum kvc_status kvc_field_time(const struct kvc_place *at, const char *field,
 /* One JSON object of a size that is safe to parse; the caller frees it. *root NULL on failure. */
 enum kvc_status kvc_row_parse(struct kvc_jval **root, const char *text, size_t n,
                               const struct kvc_place *at, struct kvc_error *err);
+/* The same of any JSON value. */
+enum kvc_status kvc_row_parse_any(struct kvc_jval **root, const char *text, size_t n,
+                                  const struct kvc_place *at, struct kvc_error *err);
+/* A list of block ids behind the from ids there are: numbers of either sign, exact to 64 bits, or
+ * text, which im numbers (without it, text is refused). *text_ids is set when from is 0 and there
+ * is an id, and must hold for all others. */
+enum kvc_status kvc_field_ids(const struct kvc_place *at, const char *field,
+                              const struct kvc_jval *list, struct kvc_import *im,
+                              struct kvc_id_buffer *ids, size_t from, size_t *n, bool *text_ids,
+                              struct kvc_error *err);
 
 #endif

@@ -5,7 +5,9 @@
 #include "base/alloc.h"
 #include "base/distribution.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/units.h"
+#include "traces/sniff.h"
 #include "traces/trace_write.h"
 
 #include <stdarg.h>
@@ -94,6 +96,17 @@ const char *kvc_import_tenant_field(const struct kvc_import *im, const char *usu
 const struct kvc_import_options *kvc_import_options_of(const struct kvc_import *im)
 {
     return im->options;
+}
+
+void *kvc_import_kept(const struct kvc_import *im)
+{
+    return im->kept;
+}
+
+void kvc_import_keep(struct kvc_import *im, void *kept, void (*destroy)(void *kept))
+{
+    im->kept = kept;
+    im->destroy_kept = destroy;
 }
 
 enum kvc_status kvc_import_bad(struct kvc_import *im, const struct kvc_error *bad,
@@ -191,8 +204,8 @@ static bool intern(struct kvc_intern *in, const struct kvc_span *span, uint32_t 
 
 static bool check_ids(struct kvc_import *im, const struct kvc_log_row *row)
 {
-    bool repeated;
-    if (!has_repeat(im, row->ids, row->n_ids, &repeated))
+    bool repeated = false;
+    if (!row->unchained && !has_repeat(im, row->ids, row->n_ids, &repeated))
         return false;
     im->report.repeated_ids += repeated;
     if (!row->n_ids)
@@ -399,6 +412,21 @@ static void format_names(char *buf, size_t size)
         n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? ", " : "", *name);
 }
 
+static enum kvc_status unknown_format(const struct kvc_import *im, const char *head, size_t n,
+                                      const char *names, struct kvc_error *err)
+{
+    char keys[160];
+    size_t depth = kvc_sniff_depth(head, n);
+    if (depth > KVC_JSON_DEPTH)
+        return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 1, NULL,
+                           "nested deeper than %d levels, which no row of a known format is",
+                           KVC_JSON_DEPTH);
+    kvc_sniff_keys(head, n, keys, sizeof(keys));
+    return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, NULL,
+                       "not a log in a known format%s%s; name it with --format when it is one of "
+                       "%s", keys[0] ? ", its first row has the fields " : "", keys, names);
+}
+
 static enum kvc_status choose_format(struct kvc_import *im, const struct kvc_stream *stream,
                                      struct kvc_error *err)
 {
@@ -419,15 +447,15 @@ static enum kvc_status choose_format(struct kvc_import *im, const struct kvc_str
                            "this is a tar archive, and not of %s; unpack it and name the files in "
                            "it", *f ? (*f)->name : "a format read from archives");
     if (!*f)
-        return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, NULL,
-                           "not a log in a known format (%s); name it with --format when it is one",
-                           names);
+        return unknown_format(im, head, n, names, err);
     if (im->format && im->format != *f)
         return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, NULL,
                            "this is a %s log, the file before a %s one; import them apart",
                            (*f)->name, im->format->name);
     im->format = *f;
-    im->supposed = im->options->block_tokens ? im->options->block_tokens : im->format->block_tokens;
+    im->supposed = im->options->block_tokens ? im->options->block_tokens
+                   : im->stated              ? im->stated
+                                             : im->format->block_tokens;
     return KVC_OK;
 }
 
@@ -521,6 +549,8 @@ static void clear(struct kvc_import *im)
     kvc_intern_clear(&im->root_keys);
     kvc_intern_clear(&im->variants);
     kvc_intern_clear(&im->places);
+    if (im->destroy_kept)
+        im->destroy_kept(im->kept);
     kvc_free(im->documents);
     kvc_free(im->suspects);
     kvc_free(im->turn_ns);
@@ -565,6 +595,10 @@ enum kvc_status kvc_import_streams(struct kvc_trace **out, const char *const *pa
     }
     if (status == KVC_OK) {
         im.file = n - 1;
+        if (im.format->end)
+            status = im.format->end(&im, err);
+    }
+    if (status == KVC_OK) {
         status = finish(&im, out, err);
     }
     if (report)

@@ -30,6 +30,7 @@ struct kvc_log_row {
     const uint64_t *output_ids; /* as in struct kvc_row, where the log shows what was generated */
     size_t n_output_ids;
     bool text_ids; /* ids were strings, interned: another key space than numbers */
+    bool unchained; /* an id names its block's own tokens, so that it may well occur twice */
     uint64_t key_space; /* whose the ids are: 0 = the log's, else a document's own */
     struct kvc_span session, tenant, model;
     struct kvc_span adapter, salt; /* LoRA and cache_salt: part of what a block id means */
@@ -42,6 +43,10 @@ struct kvc_log_row {
 
 struct kvc_import; /* one import in progress */
 
+/* What a reader wants to keep from one file of an import to the next: NULL at first. The driver
+ * calls destroy(kept) at the end. */
+void *kvc_import_kept(const struct kvc_import *im);
+void kvc_import_keep(struct kvc_import *im, void *kept, void (*destroy)(void *kept));
 /* Hands a row on. The line is the current one. */
 enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *row, bool odd,
                                struct kvc_error *err);
@@ -102,6 +107,8 @@ struct kvc_format {
     bool tar;              /* reads tar archives */
     bool (*sniff)(const char *head, size_t n); /* does the text begin like this format? */
     enum kvc_status (*read)(struct kvc_import *im, struct kvc_error *err);
+    enum kvc_status (*end)(struct kvc_import *im, struct kvc_error *err); /* behind the last file;
+                                                                            may be NULL */
 };
 
 extern const struct kvc_format kvc_format_mooncake, kvc_format_llmservingsim;

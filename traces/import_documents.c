@@ -58,8 +58,8 @@ enum kvc_status kvc_import_block_size(struct kvc_import *im, uint32_t tokens,
     if (im->options->block_tokens || im->stated == tokens)
         return KVC_OK;
     if (im->stated)
-        return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, "block_size",
-                           "blocks of %u tokens here, of %u in the sessions before; import them "
+        return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), im->lines.line,
+                           "block_size", "blocks of %u tokens here, of %u before; import them "
                            "apart", tokens, im->stated);
     im->stated = im->supposed = tokens;
     return KVC_OK;

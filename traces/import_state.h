@@ -51,6 +51,8 @@ struct kvc_import {
     uint64_t rows_with_ids;
     struct kvc_suspect *suspects;
     size_t n_suspects, suspects_cap;
+    void *kept; /* a reader's own */
+    void (*destroy_kept)(void *kept);
     uint64_t *seen; /* scratch of a row's repeated-id check */
     size_t seen_cap;
 };

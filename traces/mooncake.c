@@ -33,36 +33,13 @@ static enum kvc_status read_ids(const struct kvc_place *at, const struct kvc_jva
                                 struct kvc_import *im, struct kvc_id_buffer *ids,
                                 struct kvc_log_row *row, struct kvc_error *err)
 {
-    static const char rule[] = "block ids are whole numbers below 2^64, or all of them text";
-    const struct kvc_jval *v = kvc_field_member(root, "hash_ids");
-    char field[40];
-    if (!v)
+    const struct kvc_jval *list = kvc_field_member(root, "hash_ids");
+    if (!list)
         return KVC_OK;
-    if (kvc_jval_kind(v) != KVC_JARRAY)
-        return kvc_field_wrong(at, "hash_ids", v, "a list of block ids is expected", err);
-    size_t n = kvc_jval_count(v), k = 0;
-    if (!kvc_grow((void **)&ids->v, &ids->cap, n, sizeof(*ids->v)))
-        return kvc_fail_nomem(err);
-    for (v = kvc_jval_first(v); v; v = kvc_jval_next(v), k++) {
-        const char *text = kvc_jval_string(v);
-        int64_t negative;
-        if (k == 0)
-            row->text_ids = text != NULL;
-        snprintf(field, sizeof(field), "hash_ids[%zu]", k);
-        if ((text != NULL) != row->text_ids || (text && !im))
-            return kvc_field_wrong(at, field, v, rule, err);
-        if (text) {
-            if (!kvc_import_text_id(im, text, strlen(text), &ids->v[k]))
-                return kvc_fail_nomem(err);
-        } else if (kvc_jval_i64(v, &negative)) {
-            ids->v[k] = (uint64_t)negative; /* signed hashes keep their bits */
-        } else if (!kvc_jval_u64(v, &ids->v[k])) {
-            return kvc_field_wrong(at, field, v, rule, err);
-        }
-    }
+    enum kvc_status status = kvc_field_ids(at, "hash_ids", list, im, ids, 0, &row->n_ids,
+                                           &row->text_ids, err);
     row->ids = ids->v;
-    row->n_ids = n;
-    return KVC_OK;
+    return status;
 }
 
 static enum kvc_status read_times(const struct kvc_place *at, const struct kvc_jval *root,
