@@ -13,7 +13,8 @@ const struct kvc_cli_command *const *kvc_cli_commands(void)
 {
     static const struct kvc_cli_command *const commands[] = {
         &kvc_cmd_import, &kvc_cmd_inspect, &kvc_cmd_ceiling, &kvc_cmd_replay,
-        &kvc_cmd_gen,    &kvc_cmd_show,    &kvc_cmd_report,  NULL};
+        &kvc_cmd_export, &kvc_cmd_gen,    &kvc_cmd_show,    &kvc_cmd_report,
+        NULL};
     return commands;
 }
 

@@ -4,10 +4,12 @@
 
 const struct kvc_format *const kvc_format_table[] = { &kvc_format_mooncake,
                                                      &kvc_format_llmservingsim,
-                                                     &kvc_format_kv_cache_tester, NULL };
+                                                     &kvc_format_kv_cache_tester,
+                                                     &kvc_format_kvcast_csv, NULL };
 
 const char *const *kvc_trace_formats(void)
 {
-    static const char *const names[] = { "mooncake", "llmservingsim", "kv-cache-tester", NULL };
+    static const char *const names[] = { "mooncake", "llmservingsim", "kv-cache-tester", "kvcast-csv",
+                                          NULL };
     return names;
 }

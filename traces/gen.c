@@ -273,7 +273,6 @@ enum kvc_status kvc_gen_write(const struct kvc_gen_config *config, const char *p
                               struct kvc_error *err)
 {
     struct gen g = { .c = config };
-    size_t n = strlen(path);
     enum kvc_status status = check(config, err);
     if (status != KVC_OK)
         return status;
@@ -288,7 +287,7 @@ enum kvc_status kvc_gen_write(const struct kvc_gen_config *config, const char *p
         status = kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "duration",
                              "no session begins within it; make it longer or the rate higher");
     else
-        status = kvc_packfile_open(&g.file, path, n > 4 && strcmp(path + n - 4, ".zst") == 0, err);
+        status = kvc_packfile_open(&g.file, path, err);
     for (size_t i = 0; i < g.n_turns && status == KVC_OK; i++)
         if (!put_row(&g, &g.turns[i]))
             status = kvc_fail_nomem(err);

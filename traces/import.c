@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/units.h"
+#include "traces/canonical.h"
 #include "traces/sniff.h"
 #include "traces/trace_write.h"
 
@@ -529,7 +530,7 @@ static enum kvc_status finish(struct kvc_import *im, struct kvc_trace **out, str
     im->forest = NULL;
     if (status != KVC_OK)
         return status;
-    if (!move_names(im, t)) {
+    if (!move_names(im, t) || !kvc_trace_canonical(t)) {
         kvc_trace_destroy(t);
         return kvc_fail_nomem(err);
     }

@@ -113,6 +113,8 @@ struct kvc_format {
 
 extern const struct kvc_format kvc_format_mooncake, kvc_format_llmservingsim;
 extern const struct kvc_format kvc_format_kv_cache_tester;
+extern const struct kvc_format kvc_format_kvcast_csv, kvc_format_libcachesim;
+extern const struct kvc_format kvc_format_oraclegeneral, kvc_format_servegen;
 
 /* NULL-terminated. */
 extern const struct kvc_format *const kvc_format_table[];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An output file (base/outfile.h) that may be compressed with zstd on its way. */
+ * An output file (base/outfile.h) that may be compressed on its way. */
 #ifndef KVC_TRACES_PACKFILE_H
 #define KVC_TRACES_PACKFILE_H
 
@@ -7,10 +7,12 @@
 
 struct kvc_packfile;
 
-/* As the functions of kvc_outfile. pack: compress with zstd, checksum on. */
-enum kvc_status kvc_packfile_open(struct kvc_packfile **out, const char *path, bool pack,
+/* As the functions of kvc_outfile. A path that ends in .zst is packed with zstd, checksum on, one
+ * that ends in .gz with gzip; the bytes depend on nothing else but what is written. */
+enum kvc_status kvc_packfile_open(struct kvc_packfile **out, const char *path,
                                   struct kvc_error *err);
 void kvc_packfile_write(struct kvc_packfile *p, const void *bytes, size_t n);
+bool kvc_packfile_ok(const struct kvc_packfile *p); /* whether nothing has failed so far */
 enum kvc_status kvc_packfile_close(struct kvc_packfile *p, struct kvc_error *err);
 void kvc_packfile_abandon(struct kvc_packfile *p); /* NULL is fine */
 

@@ -158,6 +158,20 @@ struct kvc_trace_stats {
 };
 KVC_API void kvc_trace_stats(const struct kvc_trace *trace, struct kvc_trace_stats *out);
 
+/* What an exported log could not hold of the trace is in the notes, in words. */
+struct kvc_export_report {
+    uint64_t rows;     /* written: requests, or block references of oraclegeneral */
+    uint64_t left_out; /* requests */
+    uint32_t n_notes;
+    char notes[KVC_REPORT_SHOWN][256];
+};
+/* Writes a log in one of kvc_export_formats ("mooncake", "oraclegeneral", "csv"), whole or not at
+ * all; a path that ends in .zst or .gz is packed. report may be NULL. */
+KVC_API enum kvc_status kvc_trace_export(const struct kvc_trace *trace, const char *path,
+                                         const char *format, struct kvc_export_report *report,
+                                         struct kvc_error *err);
+KVC_API const char *const *kvc_export_formats(void); /* NULL-terminated, static */
+
 /* Synthetic traffic. Writes Mooncake JSONL (session_id, delay included) to path. */
 struct kvc_gen_config {
     size_t struct_size;
