@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Records of exports that come as JSON (lines, a list or documents) or as CSV, all as one JSON
+ * object each: columns become members of text, empty ones none. */
+#ifndef KVC_TRACES_RECORDS_H
+#define KVC_TRACES_RECORDS_H
+
+#include "base/text.h"
+#include "traces/csv_rows.h"
+#include "traces/fields.h"
+#include "traces/json_rows.h"
+
+struct kvc_records {
+    struct kvc_import *im;
+    bool is_csv;
+    struct kvc_json_rows json;
+    struct kvc_csv csv;
+    struct kvc_text text; /* of a CSV row made JSON */
+    struct kvc_place at;  /* of the current record */
+};
+
+/* Opens what the import is at; clear it in any case. */
+enum kvc_status kvc_records_open(struct kvc_records *r, struct kvc_import *im,
+                                 struct kvc_error *err);
+void kvc_records_clear(struct kvc_records *r);
+/* The next record, which the caller frees with kvc_json_free; *root NULL at the end. Bad rows were
+ * counted. */
+enum kvc_status kvc_records_next(struct kvc_records *r, struct kvc_jval **root,
+                                 struct kvc_error *err);
+
+/* ---- what is in one ---- */
+
+/* A member by path, "metadata.usage_object": a member of that very name, else one by one, through
+ * texts that hold JSON too, which are parsed then. NULL: absent, null or "". *parsed, NULL before
+ * the first call, is the caller's to free when done with the value. */
+const struct kvc_jval *kvc_record_at(const struct kvc_jval *root, const char *path,
+                                     struct kvc_jval **parsed);
+/* A member of text or a number, by name; absent when it is "". number[] as in kvc_field_name. */
+enum kvc_status kvc_record_name(const struct kvc_place *at, const char *field,
+                                const struct kvc_jval *root, char number[24],
+                                struct kvc_span *out, struct kvc_error *err);
+/* true, "True", "1": yes. Absent, and any other word: no. */
+bool kvc_record_yes(const struct kvc_jval *v);
+/* The object or list itself, or the one that the text holds, in *parsed for the caller to free.
+ * NULL: neither. */
+const struct kvc_jval *kvc_record_json(const struct kvc_jval *v, struct kvc_jval **parsed);
+/* A number, also in text. */
+bool kvc_record_double(const struct kvc_jval *v, double *out);
+/* A time as kvc_field_time; plain numbers are of the user's unit, else since 1970 in whichever
+ * unit brings them into this century, which is noted. */
+enum kvc_status kvc_record_time(struct kvc_import *im, const struct kvc_place *at,
+                                const char *field, const struct kvc_jval *v, uint64_t *ns,
+                                struct kvc_error *err);
+
+#endif
