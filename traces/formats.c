@@ -2,14 +2,21 @@
  * The formats kvcast reads; the first that recognises a file's beginning takes it. */
 #include "traces/import.h"
 
-const struct kvc_format *const kvc_format_table[] = { &kvc_format_mooncake,
-                                                     &kvc_format_llmservingsim,
-                                                     &kvc_format_kv_cache_tester,
-                                                     &kvc_format_kvcast_csv, NULL };
+#define FORMATS(F)                                                                                 \
+    F(mooncake, "mooncake")                                                                        \
+    F(llmservingsim, "llmservingsim")                                                              \
+    F(kv_cache_tester, "kv-cache-tester")                                                          \
+    F(litellm, "litellm")                                                                          \
+    F(kvcast_csv, "kvcast-csv")                                                                    \
+    /* end */
+
+#define ADDRESS(symbol, text) &kvc_format_##symbol,
+#define NAME(symbol, text) text,
+
+const struct kvc_format *const kvc_format_table[] = { FORMATS(ADDRESS) NULL };
 
 const char *const *kvc_trace_formats(void)
 {
-    static const char *const names[] = { "mooncake", "llmservingsim", "kv-cache-tester", "kvcast-csv",
-                                          NULL };
+    static const char *const names[] = { FORMATS(NAME) NULL };
     return names;
 }

@@ -81,6 +81,12 @@ void kvc_import_gateway_answered(struct kvc_import *im)
     im->report.gateway_answered++;
 }
 
+void kvc_import_failed_unseen(struct kvc_import *im)
+{
+    im->report.failed++;
+    kvc_import_tally(im, "failed before any token was counted; left out");
+}
+
 enum kvc_time_unit kvc_import_time_unit(const struct kvc_import *im, enum kvc_time_unit usual)
 {
     enum kvc_time_unit unit = usual;

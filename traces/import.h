@@ -68,6 +68,8 @@ uint32_t kvc_import_block_tokens(const struct kvc_import *im); /* for readers th
 bool kvc_import_text_id(struct kvc_import *im, const char *text, size_t n, uint64_t *id);
 /* A row that no GPU served: a gateway answered it from its own response cache. */
 void kvc_import_gateway_answered(struct kvc_import *im);
+/* A row that failed before any token was counted: it is in no trace, but counts as failed. */
+void kvc_import_failed_unseen(struct kvc_import *im);
 /* Counts one row under these words. */
 void kvc_import_tally(struct kvc_import *im, const char *text);
 /* The unit of plain numbers in a time field: the user's, else usual. */
@@ -115,6 +117,7 @@ extern const struct kvc_format kvc_format_mooncake, kvc_format_llmservingsim;
 extern const struct kvc_format kvc_format_kv_cache_tester;
 extern const struct kvc_format kvc_format_kvcast_csv, kvc_format_libcachesim;
 extern const struct kvc_format kvc_format_oraclegeneral, kvc_format_servegen;
+extern const struct kvc_format kvc_format_litellm;
 
 /* NULL-terminated. */
 extern const struct kvc_format *const kvc_format_table[];

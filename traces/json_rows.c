@@ -4,12 +4,14 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "traces/import_state.h"
+#include "traces/sniff.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define VALUE_MAX ((size_t)256 << 20)
 #define READ_AHEAD ((size_t)1 << 18)
+#define SNIFFED ((size_t)1 << 16)
 
 static bool is_space(char c)
 {
@@ -78,6 +80,20 @@ enum kvc_json_layout kvc_json_layout_of(const char *head, size_t n)
     for (i = (size_t)(newline - head); i < n && is_space(head[i]);)
         i++;
     return i < n && head[i] == '{' ? KVC_JSON_LINES : KVC_JSON_DOCUMENTS;
+}
+
+bool kvc_json_sniff(const char *head, size_t n, const char *const *keys)
+{
+    char row[SNIFFED]; /* on one line */
+    enum kvc_json_layout layout = kvc_json_layout_of(head, n);
+    if (layout == KVC_JSON_LINES)
+        return kvc_sniff_row(head, n, keys);
+    size_t i = skip_mark(head, n), k = 0;
+    while (i < n && (is_space(head[i]) || (layout == KVC_JSON_LIST && head[i] == '[')))
+        i++;
+    for (; i < n && k < sizeof(row); i++)
+        row[k++] = is_space(head[i]) ? ' ' : head[i];
+    return kvc_sniff_row(row, k, keys);
 }
 
 /* ---- lists and documents ---- */

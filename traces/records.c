@@ -167,6 +167,27 @@ enum kvc_status kvc_record_name(const struct kvc_place *at, const char *field,
     return status;
 }
 
+enum kvc_status kvc_record_tenant(struct kvc_import *im, const struct kvc_place *at,
+                                  const char *usual, const struct kvc_jval *root, char number[24],
+                                  struct kvc_jval **parsed, struct kvc_span *out,
+                                  struct kvc_error *err)
+{
+    const char *field = kvc_import_tenant_field(im, usual);
+    const struct kvc_jval *v = kvc_record_at(root, field, parsed);
+    uint64_t u;
+    if (!v)
+        return KVC_OK;
+    out->text = kvc_jval_string(v);
+    if (!out->text) {
+        if (!kvc_jval_u64(v, &u))
+            return kvc_field_wrong(at, field, v, "text or a whole number is expected", err);
+        snprintf(number, 24, "%llu", (unsigned long long)u);
+        out->text = number;
+    }
+    out->n = strlen(out->text);
+    return KVC_OK;
+}
+
 bool kvc_record_yes(const struct kvc_jval *v)
 {
     bool yes;

@@ -43,6 +43,11 @@ bool kvc_record_yes(const struct kvc_jval *v);
 /* The object or list itself, or the one that the text holds, in *parsed for the caller to free.
  * NULL: neither. */
 const struct kvc_jval *kvc_record_json(const struct kvc_jval *v, struct kvc_jval **parsed);
+/* The tenant: the user's --tenant-field, a path as above, else the usual member. */
+enum kvc_status kvc_record_tenant(struct kvc_import *im, const struct kvc_place *at,
+                                  const char *usual, const struct kvc_jval *root, char number[24],
+                                  struct kvc_jval **parsed, struct kvc_span *out,
+                                  struct kvc_error *err);
 /* A number, also in text. */
 bool kvc_record_double(const struct kvc_jval *v, double *out);
 /* A time as kvc_field_time; plain numbers are of the user's unit, else since 1970 in whichever

@@ -111,7 +111,8 @@ struct kvc_import_report {
     uint64_t repeated_ids;  /* rows in which a block id occurs twice */
     uint64_t floor_rows, ceil_rows; /* rows whose last partial block has no id / has one */
     uint64_t zero_output;
-    uint64_t failed, cancelled;   /* accepted rows, by enum kvc_row_status */
+    uint64_t failed, cancelled;   /* rows by enum kvc_row_status; those that failed before a token
+                                     was counted, though not in the trace, too */
     uint64_t gateway_answered;    /* left out: a gateway's response cache answered, no GPU did */
     uint64_t cached_rows;         /* rows that state how many prompt tokens a cache held .. */
     uint64_t cached_of_tokens;    /* .. their prompt tokens .. */

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Gateways' spend logs: what was billed, what a cache held, what never reached a GPU. */
+#include "tests/trace_files.h"
+#include "traces/trace.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define SHARED "../shared/cases/inputs/"
+
+static uint64_t tally(const struct kvc_import_report *r, const char *word)
+{
+    for (uint32_t i = 0; i < r->n_tallies; i++)
+        if (strstr(r->tallies[i].text, word))
+            return r->tallies[i].rows;
+    return 0;
+}
+
+static struct kvc_trace *import_shared(const char *path, struct kvc_import_report *r)
+{
+    if (access(path, R_OK) != 0) {
+        print_message("%s is not there; skipped\n", path);
+        skip();
+    }
+    return trace_import(path, 0, r);
+}
+
+/* ---- LiteLLM ---- */
+
+static void prompts_are_counted_whole_whoever_billed_them(void **state)
+{
+    (void)state;
+    struct kvc_import_report r;
+    struct kvc_trace_stats s;
+    struct kvc_trace *t = import_shared(SHARED "c17-inclusive-vs-exclusive.litellm-spendlogs.jsonl",
+                                        &r);
+    static const uint32_t prompt[] = { 6000, 2500, 2484 }, cached[] = { 3400, 2480, 2480 };
+    assert_int_equal(t->n_requests, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(t->input_tokens[i], prompt[i]);
+        assert_int_equal(t->cached_tokens[i], cached[i]);
+    }
+    assert_int_equal(t->arrival_ns[1], 59880000000);
+    assert_int_equal(r.rows, 5);
+    assert_int_equal(r.bad, 0);
+    assert_int_equal(r.gateway_answered, 1);
+    assert_int_equal(r.failed, 1);
+    assert_int_equal(r.cached_rows, 3);
+    assert_int_equal(r.cached_of_tokens, 10984);
+    assert_int_equal(r.cached_tokens, 8360);
+    assert_int_equal(r.spend_rows, 3);
+    assert_float_equal(r.spend_usd, 0.0181, 1e-12);
+    assert_int_equal(tally(&r, "streamed"), 2);
+    kvc_trace_stats(t, &s);
+    assert_false(s.has_prefix); /* nothing is known of shared prefixes, however much was cached */
+    assert_int_equal(s.sessions, 1);
+    assert_string_equal(t->tenant_names[0], "team-a");
+    assert_int_equal(s.models, 2);
+    kvc_trace_destroy(t);
+}
+
+static void a_double_billed_row_keeps_what_it_says(void **state)
+{
+    (void)state;
+    struct kvc_import_report r;
+    struct kvc_trace *t = import_shared(SHARED "c18-double-billed-cache.litellm-spendlogs.jsonl",
+                                        &r);
+    assert_int_equal(t->input_tokens[0], 200000);
+    assert_int_equal(t->cached_tokens[0], 190000);
+    assert_int_equal(t->output_tokens[0], 1000);
+    assert_float_equal(r.spend_usd, 0.28375, 1e-12);
+    kvc_trace_destroy(t);
+}
+
+#define CALL(id, more)                                                                             \
+    "{\"request_id\":\"" id "\",\"call_type\":\"acompletion\",\"startTime\":\"2026-03-02 "         \
+    "08:00:0" id "Z\",\"completion_tokens\":5," more "}\n"
+
+static void rows_of_every_outcome_are_told_apart(void **state)
+{
+    (void)state;
+    struct kvc_import_report r;
+    struct kvc_trace *t = trace_import(
+        trace_text("outcomes",
+                   CALL("1", "\"prompt_tokens\":10,\"status\":\"success\",\"cache_hit\":\"None\"")
+                   CALL("2", "\"prompt_tokens\":10,\"status\":\"failure\"")
+                   CALL("3", "\"prompt_tokens\":10,\"status\":\"failure\",\"metadata\":"
+                             "{\"error_information\":{\"error_code\":\"499\"}}")
+                   CALL("4", "\"prompt_tokens\":0,\"status\":\"failure\"")
+                   CALL("5", "\"prompt_tokens\":0,\"status\":\"success\"")
+                   CALL("6", "\"prompt_tokens\":10,\"cache_hit\":true")
+                   CALL("7", "\"prompt_tokens\":10,\"endTime\":\"2026-03-02 08:00:00Z\"")
+                   "{\"call_type\":\"aembedding\",\"startTime\":\"2026-03-02\",\"prompt_tokens\":9}\n"
+                   CALL("8", "\"prompt_tokens\":10,\"metadata\":{\"usage_object\":"
+                             "{\"prompt_tokens\":10,\"prompt_tokens_details\":"
+                             "{\"cached_tokens\":11}}}")
+                   CALL("9", "\"prompt_tokens\":\"10\",\"metadata\":"
+                             "\"{\\\"additional_usage_values\\\":"
+                             "{\\\"cache_read_input_tokens\\\":4}}\"")),
+        0, &r);
+    assert_int_equal(t->n_requests, 5);
+    assert_int_equal(r.rows, 10);
+    assert_int_equal(r.bad, 1);
+    assert_string_equal(r.shown[0].field,
+                        "metadata.usage_object.prompt_tokens_details.cached_tokens");
+    assert_int_equal(r.shown[0].line, 9);
+    assert_int_equal(r.failed, 2);
+    assert_int_equal(r.cancelled, 1);
+    assert_int_equal(r.gateway_answered, 1);
+    assert_int_equal(tally(&r, "no prompt token"), 1);
+    assert_int_equal(tally(&r, "before any token"), 1);
+    assert_int_equal(tally(&r, "no text generation"), 1);
+    assert_int_equal(tally(&r, "endTime"), 1);
+    assert_int_equal(t->row_status[1], KVC_ROW_FAILED);
+    assert_int_equal(t->row_status[2], KVC_ROW_CANCELLED);
+    assert_int_equal(t->cached_tokens[3], KVC_ID_NONE);
+    assert_int_equal(t->cached_tokens[4], 4);
+    kvc_trace_destroy(t);
+}
+
+static void csv_list_and_lines_agree(void **state)
+{
+    (void)state;
+    struct kvc_import_report r;
+    char digests[4][24];
+    const char *const texts[] = {
+        "{\"request_id\":\"a\",\"call_type\":\"x\",\"startTime\":\"2026-03-02T08:00:00.5Z\","
+        "\"prompt_tokens\":100,\"completion_tokens\":7,\"spend\":0.5,\"model\":\"m\","
+        "\"team_id\":\"t,1\",\"metadata\":{\"usage_object\":{\"prompt_tokens\":100,"
+        "\"completion_tokens\":7,\"prompt_tokens_details\":{\"cached_tokens\":64}}}}\n"
+        "{\"request_id\":\"b\",\"call_type\":\"x\",\"startTime\":\"2026-03-02T08:00:01+00:00\","
+        "\"prompt_tokens\":9,\"completion_tokens\":1,\"spend\":0,\"model\":\"m\",\"team_id\":\"\"}\n",
+        "request_id,call_type,startTime,prompt_tokens,completion_tokens,spend,model,team_id,metadata\n"
+        "a,x,2026-03-02 08:00:00.5,100,7,0.5,m,\"t,1\",\"{\"\"usage_object\"\":{\"\"prompt_tokens"
+        "\"\":100,\n\"\"completion_tokens\"\":7,\"\"prompt_tokens_details\"\":{\"\"cached_tokens"
+        "\"\":64}}}\"\n"
+        "b,x,2026-03-02 10:00:01+02:00,9,1,0,m,\"\",{}\n",
+        "\xef\xbb\xbf[\n  {\"request_id\":\"a\",\"call_type\":\"x\",\n   \"startTime\":"
+        "1772438400.5, \"prompt_tokens\":100,\"completion_tokens\":7,\"spend\":0.5,\"model\":\"m\","
+        "\"team_id\":\"t,1\",\"metadata\":{\"usage_object\":{\"prompt_tokens\":100,"
+        "\"completion_tokens\":7,\"prompt_tokens_details\":{\"cached_tokens\":64}}}}\n,"
+        "{\"request_id\":\"b\",\"call_type\":\"x\",\"startTime\":1772438401000,"
+        "\"prompt_tokens\":9,\"completion_tokens\":1,\"spend\":0,\"model\":\"m\"}]\n",
+    };
+    for (int i = 0; i < 3; i++) {
+        struct kvc_trace *t = trace_import(trace_text("form", texts[i]), 0, &r);
+        assert_int_equal(t->n_requests, 2);
+        assert_int_equal(r.rows, 2);
+        assert_int_equal(t->arrival_ns[1], 500000000);
+        assert_int_equal(t->cached_tokens[0], 64);
+        assert_int_equal(t->tenant[1], KVC_ID_NONE);
+        memcpy(digests[i], t->digest, 24);
+        assert_string_equal(digests[i], digests[0]);
+        kvc_trace_destroy(t);
+    }
+}
+
+static void the_tenant_is_the_users_choice(void **state)
+{
+    (void)state;
+    struct kvc_import_report r;
+    struct kvc_trace *t = NULL;
+    struct kvc_error err;
+    static const char *const fields[] = { "end_user", "metadata.user_api_key_alias", NULL };
+    static const char *const names[] = { "eve", "key-1", "team" };
+    const char *path = trace_text("tenant", CALL("1", "\"prompt_tokens\":10,\"team_id\":\"team\","
+                                                      "\"end_user\":\"eve\",\"metadata\":"
+                                                      "{\"user_api_key_alias\":\"key-1\"}"));
+    for (int i = 0; i < 3; i++) {
+        struct kvc_import_options o = { .struct_size = sizeof(o), .tenant_field = fields[i] };
+        assert_int_equal(kvc_trace_import(&t, &path, 1, &o, &r, &err), KVC_OK);
+        assert_string_equal(t->tenant_names[0], names[i]);
+        kvc_trace_destroy(t);
+        t = NULL;
+    }
+}
+
+static void a_list_that_breaks_off_is_said_to(void **state)
+{
+    (void)state;
+    struct kvc_import_report r;
+    struct kvc_trace *t = trace_import(
+        trace_text("cut", "[{\"startTime\":5,\"spend\":1,\"prompt_tokens\":3},\n"
+                          "{\"startTime\":6,\"spend\":1,\"prompt_tokens\":3},\n"
+                          "{\"startTime\":7,\"spe"),
+        0, &r);
+    assert_int_equal(t->n_requests, 2);
+    assert_int_equal(r.bad, 1);
+    assert_int_equal(r.shown[0].line, 3);
+    kvc_trace_destroy(t);
+    t = trace_import(trace_text("comma", "[{\"startTime\":5,\"spend\":1,\"prompt_tokens\":3}\n"
+                                         "{\"startTime\":6,\"spend\":1,\"prompt_tokens\":3}]"),
+                     0, &r);
+    assert_int_equal(t->n_requests, 1);
+    assert_int_equal(r.bad, 1);
+    assert_int_equal(r.shown[0].line, 2);
+    kvc_trace_destroy(t);
+    t = trace_import(trace_text("behind", "[{\"startTime\":5,\"spend\":1,\"prompt_tokens\":3}, 7]\n"
+                                          "x"),
+                     0, &r);
+    assert_int_equal(t->n_requests, 1);
+    assert_int_equal(r.bad, 2);
+    kvc_trace_destroy(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(prompts_are_counted_whole_whoever_billed_them),
+        cmocka_unit_test(a_double_billed_row_keeps_what_it_says),
+        cmocka_unit_test(rows_of_every_outcome_are_told_apart),
+        cmocka_unit_test(csv_list_and_lines_agree),
+        cmocka_unit_test(the_tenant_is_the_users_choice),
+        cmocka_unit_test(a_list_that_breaks_off_is_said_to),
+    };
+    return cmocka_run_group_tests(tests, trace_files_setup, trace_files_teardown);
+}
