@@ -34,6 +34,7 @@ void kvc_forest_destroy(struct kvc_forest *f)
     kvc_free(f->model);
     kvc_free(f->status);
     kvc_free(f->cached_tokens);
+    kvc_free(f->shown_tokens);
     kvc_free(f);
 }
 
@@ -198,6 +199,7 @@ static bool reserve_row(struct kvc_forest *f)
     ok = ok && (!f->model || grow_column(&f->model, cap, 4));
     ok = ok && (!f->status || grow_column(&f->status, cap, 1));
     ok = ok && (!f->cached_tokens || grow_column(&f->cached_tokens, cap, 4));
+    ok = ok && (!f->shown_tokens || grow_column(&f->shown_tokens, cap, 4));
     if (ok)
         f->row_cap = cap;
     return ok;
@@ -221,7 +223,8 @@ static bool put_rare(struct kvc_forest *f, const struct kvc_row *row)
 {
     if (!put_u32(f, &f->session, row->session) || !put_u32(f, &f->tenant, row->tenant) ||
         !put_u32(f, &f->model, row->model) ||
-        !put_u32(f, &f->cached_tokens, row->cached_stated ? row->cached_tokens : UINT32_MAX))
+        !put_u32(f, &f->cached_tokens, row->cached_stated ? row->cached_tokens : UINT32_MAX) ||
+        !put_u32(f, &f->shown_tokens, row->shown_stated ? row->shown_tokens : UINT32_MAX))
         return false;
     if (!f->think_ns && row->think_ns != KVC_TIME_NONE) {
         if (!(f->think_ns = kvc_malloc(f->row_cap, sizeof(*f->think_ns))))
@@ -405,6 +408,8 @@ static enum kvc_status copy_row(const struct kvc_forest *from, uint64_t r, struc
                            .status = from->status ? from->status[r] : (uint8_t)KVC_ROW_OK };
     row.cached_tokens = from->cached_tokens ? from->cached_tokens[r] : UINT32_MAX;
     row.cached_stated = row.cached_tokens != UINT32_MAX;
+    row.shown_tokens = from->shown_tokens ? from->shown_tokens[r] : UINT32_MAX;
+    row.shown_stated = row.shown_tokens != UINT32_MAX;
     uint32_t prompt = from->prompt_node[r];
     uint32_t output = from->output_node ? from->output_node[r] : KVC_NODE_NONE;
     row.n_ids = path_blocks(from, prompt);

@@ -24,7 +24,9 @@ struct kvc_row {
                                    same key space, when known; n 0 = unknown */
     size_t n_output_ids;
     uint8_t status;
-    bool cached_stated;
+    bool shown_stated, cached_stated;
+    uint32_t shown_tokens;  /* up to where the prompt repeats what the session's row before
+                               generated, 0 = it does not; unless stated lengths tell */
     uint32_t cached_tokens; /* meaningless unless stated */
 };
 

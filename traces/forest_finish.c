@@ -108,7 +108,9 @@ static uint32_t continued(const struct kvc_forest *f, uint64_t a, uint64_t b, ui
 {
     uint32_t pa = f->prompt_node[a], pb = f->prompt_node[b];
     uint64_t whole = (uint64_t)f->input[a] + f->output[a];
-    if (pa == KVC_NODE_NONE || pb == KVC_NODE_NONE || !f->output[a] || f->input[b] < whole)
+    uint32_t shown = f->shown_tokens ? f->shown_tokens[b] : UINT32_MAX;
+    if (pa == KVC_NODE_NONE || pb == KVC_NODE_NONE || !f->output[a] || !shown ||
+        (shown == UINT32_MAX && f->input[b] < whole))
         return KVC_NODE_NONE;
     if (f->status && (f->status[a] != KVC_ROW_OK))
         return KVC_NODE_NONE;
@@ -120,7 +122,7 @@ static uint32_t continued(const struct kvc_forest *f, uint64_t a, uint64_t b, ui
     if (full && kvc_forest_ancestor(f, pa, full - 1) != kvc_forest_ancestor(f, pb, full - 1))
         return KVC_NODE_NONE;
     /* The last sampled token is returned to the user but never fed back, so it has no KV. */
-    uint64_t known = (whole - 1) / block;
+    uint64_t known = (shown < whole ? shown : whole - 1) / block;
     if (known > blocks_b)
         known = blocks_b;
     return known > full ? kvc_forest_ancestor(f, pb, (uint32_t)known - 1) : pa;

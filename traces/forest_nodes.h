@@ -51,7 +51,7 @@ struct kvc_forest {
     size_t row_cap;
     uint64_t *time_ns, *think_ns;
     uint32_t *input, *output, *prompt_node, *output_node, *session, *tenant, *model;
-    uint32_t *cached_tokens;
+    uint32_t *cached_tokens, *shown_tokens;
     uint8_t *status;
 };
 

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "traces/canonical.h"
 #include "traces/sniff.h"
+#include "traces/text_blocks.h"
 #include "traces/trace_write.h"
 
 #include <stdarg.h>
@@ -212,7 +213,7 @@ static bool intern(struct kvc_intern *in, const struct kvc_span *span, uint32_t 
 static bool check_ids(struct kvc_import *im, const struct kvc_log_row *row)
 {
     bool repeated = false;
-    if (!row->unchained && !has_repeat(im, row->ids, row->n_ids, &repeated))
+    if (!row->unchained && !row->hashed && !has_repeat(im, row->ids, row->n_ids, &repeated))
         return false;
     im->report.repeated_ids += repeated;
     if (!row->n_ids)
@@ -297,6 +298,7 @@ enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *
                          .ids = row->ids, .n_ids = row->n_ids, .output_ids = row->output_ids,
                          .n_output_ids = row->n_output_ids, .status = row->status,
                          .cached_stated = row->cached_stated,
+                         .shown_stated = row->hashed, .shown_tokens = row->shown_tokens,
                          .cached_tokens = row->cached_tokens };
     if (!intern(&im->sessions, &row->session, &r.session) ||
         !intern(&im->tenants, &row->tenant, &r.tenant) ||
@@ -370,8 +372,8 @@ static enum kvc_status settle_block_size(struct kvc_import *im, uint32_t *block,
     *block = im->rows_with_ids ? im->supposed : 0;
     if (!im->n_suspects) {
         if (!given && im->rows_with_ids && im->format->cuts_blocks)
-            kvc_import_note(im, "token ids cut into blocks of %u tokens; --block-tokens chooses "
-                            "another size", *block);
+            kvc_import_note(im, "%s cut into blocks of %u tokens; --block-tokens chooses "
+                            "another size", im->text ? "prompts" : "token ids", *block);
         else if (!given && im->rows_with_ids)
             kvc_import_note(im, "blocks of %u tokens assumed, as %s logs have; all rows agree",
                             *block, im->format->name);
@@ -520,7 +522,9 @@ static enum kvc_status finish(struct kvc_import *im, struct kvc_trace **out, str
 {
     uint32_t block = 0;
     struct kvc_trace *t = NULL;
-    enum kvc_status status = kvc_import_start_documents(im, err);
+    enum kvc_status status = kvc_text_finish(im, err);
+    if (status == KVC_OK)
+        status = kvc_import_start_documents(im, err);
     if (status == KVC_OK)
         status = settle_block_size(im, &block, err);
     if (status != KVC_OK)
@@ -556,6 +560,7 @@ static void clear(struct kvc_import *im)
     kvc_intern_clear(&im->root_keys);
     kvc_intern_clear(&im->variants);
     kvc_intern_clear(&im->places);
+    kvc_text_destroy(im);
     if (im->destroy_kept)
         im->destroy_kept(im->kept);
     kvc_free(im->documents);

@@ -31,6 +31,8 @@ struct kvc_log_row {
     size_t n_output_ids;
     bool text_ids; /* ids were strings, interned: another key space than numbers */
     bool unchained; /* an id names its block's own tokens, so that it may well occur twice */
+    bool hashed;    /* an id is a hash of all that is before it, so that none occurs twice */
+    uint32_t shown_tokens; /* with hashed: as in struct kvc_row */
     uint64_t key_space; /* whose the ids are: 0 = the log's, else a document's own */
     struct kvc_span session, tenant, model;
     struct kvc_span adapter, salt; /* LoRA and cache_salt: part of what a block id means */
