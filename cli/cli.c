@@ -360,6 +360,9 @@ void kvc_cli_import_report(const struct kvc_cli *cli, const struct kvc_import_re
     if (r->gateway_answered)
         fprintf(stderr, "kvcast: note: %" PRIu64 " rows left out: the gateway's response cache "
                 "answered them\n", r->gateway_answered);
+    if (r->inversions)
+        fprintf(stderr, "kvcast: note: %" PRIu64 " rows are earlier than the row before; sorted by "
+                "time, equal times in the order of the log\n", r->inversions);
     for (uint32_t i = 0; i < r->n_tallies; i++)
         fprintf(stderr, "kvcast: note: %" PRIu64 " rows: %s\n", r->tallies[i].rows,
                 r->tallies[i].text);

@@ -26,14 +26,12 @@ static const struct kvc_cli_option options[] = {
     {"anonymize", NULL, NULL, "not in this release yet"},
     {"salt-file", "F", NULL, "not in this release yet"},
     {"tokenizer", "bytes:R", NULL, "not in this release yet"},
-    {"window", "A:B", NULL, "not in this release yet"},
-    {"time-unit", "U", "the format's", "unit of plain numbers that are times: s, ms, us or ns"},
+    KVC_CLI_TIME_OPTIONS,
     {"tenant-field", "F", "the format's", "the field or column that names a request's tenant"},
     {NULL, NULL, NULL, NULL},
 };
 
-static const char *const later[] = {"anonymize", "salt-file",    "tokenizer",
-                                    "window", NULL};
+static const char *const later[] = {"anonymize", "salt-file",    "tokenizer", NULL};
 
 /* Writing over a log by a slip of the fingers would lose it. */
 static bool same_file(const char *a, const char *b)

@@ -15,6 +15,7 @@ static const struct kvc_cli_option options[] = {
      "format of a log: auto, mooncake, llmservingsim or kv-cache-tester"},
     {"block-tokens", "N", "the format's", "tokens of a block id"},
     {"strict", NULL, NULL, "stop at the first bad row of a log"},
+    KVC_CLI_TIME_OPTIONS,
     {NULL, NULL, NULL, NULL},
 };
 

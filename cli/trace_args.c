@@ -3,7 +3,27 @@
 
 #include "base/units.h"
 
+#include <stdio.h>
 #include <string.h>
+
+/* "10m:2h", ":2h" or "10m:". */
+static int parse_window(struct kvc_cli *cli, const char *text, struct kvc_import_options *out)
+{
+    char begin[64] = "0s";
+    const char *colon = strchr(text, ':');
+    struct kvc_error err = {0};
+    if (!colon || (size_t)(colon - text) >= sizeof(begin) || (colon == text && !colon[1]))
+        return kvc_cli_usage(cli, "--window %s: A:B is expected, two times from the first request, "
+                             "as in 10m:2h, :2h or 10m:", text);
+    if (colon > text)
+        snprintf(begin, sizeof(begin), "%.*s", (int)(colon - text), text);
+    if (kvc_parse_ns(begin, "--window", &out->window_begin_ns, &err) != KVC_OK ||
+        (colon[1] && kvc_parse_ns(colon + 1, "--window", &out->window_end_ns, &err) != KVC_OK))
+        return kvc_cli_usage(cli, "--window %s: %s", text, err.text);
+    if (colon[1] && out->window_end_ns <= out->window_begin_ns)
+        return kvc_cli_usage(cli, "--window %s: the end must come after the beginning", text);
+    return KVC_EXIT_OK;
+}
 
 int kvc_cli_import_options(struct kvc_cli *cli, struct kvc_import_options *out)
 {
@@ -23,6 +43,12 @@ int kvc_cli_import_options(struct kvc_cli *cli, struct kvc_import_options *out)
         !kvc_name_equal(out->time_unit, "ms") && !kvc_name_equal(out->time_unit, "us") &&
         !kvc_name_equal(out->time_unit, "ns"))
         return kvc_cli_usage(cli, "--time-unit %s: s, ms, us or ns is expected", out->time_unit);
+    out->arrivals = kvc_cli_value(cli, "arrivals");
+    out->seed = kvc_cli_seed(cli);
+    const char *window = kvc_cli_value(cli, "window");
+    int rc = window ? parse_window(cli, window, out) : KVC_EXIT_OK;
+    if (rc != KVC_EXIT_OK)
+        return rc;
     out->progress = kvc_cli_progress(cli, &out->progress_user);
     return KVC_EXIT_OK;
 }

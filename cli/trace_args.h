@@ -6,7 +6,15 @@
 #include "base/json.h"
 #include "cli/cli.h"
 
-/* --format, --block-tokens, --strict, --time-unit, --tenant-field and progress; returns an exit
+/* Rows of an option table that go with reading a log's times. */
+#define KVC_CLI_TIME_OPTIONS                                                                       \
+    {"time-unit", "U", "the format's", "unit of plain numbers that are times: s, ms, us or ns"},   \
+    {"window", "A:B", NULL,                                                                        \
+     "keep the requests that arrive from A to B after the first, as in 10m:2h"},                   \
+    {"arrivals", "poisson:R", NULL,                                                                \
+     "for a log without times: R requests per second at random intervals (--seed)"}
+
+/* --format, --block-tokens, --strict, --time-unit, --window, --arrivals, --tenant-field, progress; returns an exit
  * code. */
 int kvc_cli_import_options(struct kvc_cli *cli, struct kvc_import_options *out);
 /* "trace": {..} with the keys of ceiling --json and some more. */

@@ -365,7 +365,7 @@ enum kvc_status kvc_csv_take(struct kvc_csv *csv, struct kvc_import *im, const c
         return status;
     }
     if (is_header(csv)) {
-        kvc_import_tally(im, "headers that came again among the rows");
+        kvc_import_tally(im, "a header that comes again, not a request");
         return KVC_OK;
     }
     *taken = true;

@@ -77,8 +77,8 @@ enum kvc_status kvc_csv_u64(const struct kvc_csv *csv, size_t column, bool *give
                             struct kvc_error *err);
 enum kvc_status kvc_csv_double(const struct kvc_csv *csv, size_t column, bool *given, double *out,
                                struct kvc_error *err);
-/* A time, as kvc_time_from_text; absent is an error. */
-enum kvc_status kvc_csv_time(const struct kvc_csv *csv, size_t column, enum kvc_time_unit unit,
-                             uint64_t *ns, struct kvc_error *err);
+/* A point of time, as kvc_import_time; absent is an error. */
+enum kvc_status kvc_csv_time(const struct kvc_csv *csv, struct kvc_import *im, size_t column,
+                             enum kvc_time_unit usual, uint64_t *ns, struct kvc_error *err);
 
 #endif

@@ -105,14 +105,13 @@ enum kvc_status kvc_csv_double(const struct kvc_csv *csv, size_t column, bool *g
     return kvc_csv_wrong(csv, column, "a number is expected", err);
 }
 
-enum kvc_status kvc_csv_time(const struct kvc_csv *csv, size_t column, enum kvc_time_unit unit,
-                             uint64_t *ns, struct kvc_error *err)
+enum kvc_status kvc_csv_time(const struct kvc_csv *csv, struct kvc_import *im, size_t column,
+                             enum kvc_time_unit usual, uint64_t *ns, struct kvc_error *err)
 {
     struct kvc_span s = trimmed(csv, column);
-    char rule[96];
-    if (s.n && kvc_time_from_text(s.text, s.n, unit, ns))
+    char rule[128];
+    if (s.n && kvc_import_time_text(im, s.text, s.n, usual, ns))
         return KVC_OK;
-    snprintf(rule, sizeof(rule), "a time is expected: %s from 0 on, or a date and time",
-             kvc_time_unit_name(unit));
+    kvc_import_time_rule(im, usual, rule, sizeof(rule));
     return kvc_csv_wrong(csv, column, rule, err);
 }

@@ -108,6 +108,21 @@ enum kvc_status kvc_field_time(const struct kvc_place *at, const char *field,
     return kvc_field_wrong(at, field, v, rule, err);
 }
 
+enum kvc_status kvc_field_when(struct kvc_import *im, const struct kvc_place *at,
+                               const char *field, const struct kvc_jval *v,
+                               enum kvc_time_unit usual, uint64_t *ns, struct kvc_error *err)
+{
+    char rule[128];
+    size_t n;
+    const char *text = kvc_jval_digits(v, &n);
+    if (!text && (text = kvc_jval_string(v)))
+        n = strlen(text);
+    if (text && kvc_import_time_text(im, text, n, usual, ns))
+        return KVC_OK;
+    kvc_import_time_rule(im, usual, rule, sizeof(rule));
+    return kvc_field_wrong(at, field, v, rule, err);
+}
+
 enum kvc_status kvc_row_parse_any(struct kvc_jval **root, const char *text, size_t n,
                                   const struct kvc_place *at, struct kvc_error *err)
 {

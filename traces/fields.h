@@ -27,6 +27,10 @@ enum kvc_status kvc_field_tokens(const struct kvc_place *at, const char *field,
 enum kvc_status kvc_field_name(const struct kvc_place *at, const char *field,
                                const struct kvc_jval *root, char number[24], struct kvc_span *out,
                                struct kvc_error *err);
+/* A point of time, as kvc_import_time: what an arrival should be read with. */
+enum kvc_status kvc_field_when(struct kvc_import *im, const struct kvc_place *at,
+                               const char *field, const struct kvc_jval *v,
+                               enum kvc_time_unit usual, uint64_t *ns, struct kvc_error *err);
 /* A time: a number of units, 0 or more, as a number or in text (exact when whole or in text), or
  * a date and time in text; see timestamp.h. */
 enum kvc_status kvc_field_time(const struct kvc_place *at, const char *field,

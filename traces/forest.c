@@ -346,6 +346,14 @@ enum kvc_status kvc_forest_delay(struct kvc_forest *f, uint64_t first, uint64_t 
     return status;
 }
 
+enum kvc_status kvc_forest_times(struct kvc_forest *f, const uint64_t **time_ns,
+                                 struct kvc_error *err)
+{
+    enum kvc_status status = kvc_forest_settle(f, err);
+    *time_ns = f->time_ns;
+    return status;
+}
+
 uint64_t kvc_forest_rows(const struct kvc_forest *f)
 {
     return f->n_taken;

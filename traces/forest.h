@@ -39,6 +39,9 @@ enum kvc_status kvc_forest_add(struct kvc_forest *forest, const struct kvc_row *
 enum kvc_status kvc_forest_delay(struct kvc_forest *forest, uint64_t first, uint64_t n,
                                  uint64_t ns, struct kvc_error *err);
 uint64_t kvc_forest_rows(const struct kvc_forest *forest);
+/* Times of all rows, until the next one is added. */
+enum kvc_status kvc_forest_times(struct kvc_forest *forest, const uint64_t **time_ns,
+                                 struct kvc_error *err);
 /* Takes rows (ascending indexes) out again, with the blocks only they had. Rebuilds the forest:
  * for the rare log whose rows turn out wrong at its end. */
 enum kvc_status kvc_forest_remove(struct kvc_forest **forest, const uint64_t *rows, size_t n,

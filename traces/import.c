@@ -65,16 +65,21 @@ void kvc_import_note(struct kvc_import *im, const char *fmt, ...)
 
 void kvc_import_tally(struct kvc_import *im, const char *text)
 {
+    kvc_import_tally_rows(im, text, 1);
+}
+
+void kvc_import_tally_rows(struct kvc_import *im, const char *text, uint64_t rows)
+{
     struct kvc_import_tally *all = im->report.tallies;
     uint32_t i = 0;
     while (i < im->report.n_tallies &&
            strncmp(all[i].text, text, sizeof(all[i].text) - 1) != 0)
         i++;
-    if (i == KVC_REPORT_NOTES)
+    if (i == KVC_REPORT_NOTES || !rows)
         return;
     if (i == im->report.n_tallies)
         snprintf(all[im->report.n_tallies++].text, sizeof(all[i].text), "%s", text);
-    all[i].rows++;
+    all[i].rows += rows;
 }
 
 void kvc_import_gateway_answered(struct kvc_import *im)
@@ -86,14 +91,6 @@ void kvc_import_failed_unseen(struct kvc_import *im)
 {
     im->report.failed++;
     kvc_import_tally(im, "failed before any token was counted; left out");
-}
-
-enum kvc_time_unit kvc_import_time_unit(const struct kvc_import *im, enum kvc_time_unit usual)
-{
-    enum kvc_time_unit unit = usual;
-    if (im->options->time_unit)
-        kvc_time_unit_named(im->options->time_unit, &unit);
-    return unit;
 }
 
 const char *kvc_import_tenant_field(const struct kvc_import *im, const char *usual)
@@ -300,32 +297,38 @@ enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *
                          .cached_stated = row->cached_stated,
                          .shown_stated = row->hashed, .shown_tokens = row->shown_tokens,
                          .cached_tokens = row->cached_tokens };
+    struct kvc_error bad;
     if (!intern(&im->sessions, &row->session, &r.session) ||
         !intern(&im->tenants, &row->tenant, &r.tenant) ||
         !intern(&im->models, &row->model, &r.model) ||
         !place_turn(im, r.session, r.think_ns, &r.time_ns))
         return kvc_fail_nomem(err);
+    if (r.time_ns == KVC_TIME_NONE && kvc_arrivals_draw(&im->arrivals, &r.time_ns) &&
+        !place_turn(im, r.session, r.think_ns, &r.time_ns))
+        return kvc_fail_nomem(err);
     if (r.time_ns == KVC_TIME_NONE) {
-        struct kvc_error bad;
         kvc_fail_at(&bad, KVC_ERR_INPUT, kvc_import_file(im), im->lines.line, "timestamp",
-                    "missing, and no earlier turn of this session to count the delay from");
+                    "missing, and no earlier turn of this session to count the delay from%s",
+                    im->arrivals.given ? "; --arrivals is for logs that state no time at all"
+                                       : "; --arrivals poisson:R gives R requests per second");
         return kvc_import_bad(im, &bad, err);
     }
+    if (!kvc_import_clock_allows(im, r.time_ns, &bad))
+        return kvc_import_bad(im, &bad, err);
     if (!check_ids(im, row))
         return kvc_fail_nomem(err);
     if (!root_key(im, row, r.model, &r.root_key))
         return kvc_fail_nomem(err);
     if (r.status == KVC_ROW_FAILED) /* nothing says that its KV was ever computed */
         r.n_ids = r.n_output_ids = 0;
+    im->arrivals.stated = im->arrivals.stated || row->time_ns != KVC_TIME_NONE;
+    kvc_import_clock_row(im, r.time_ns);
     enum kvc_status status = kvc_forest_add(im->forest, &r, err);
     if (status != KVC_OK)
         return status;
     im->report.accepted++;
     im->report.odd += odd;
     count_stated(im, row);
-    im->report.inversions += im->any_time && r.time_ns < im->last_ns;
-    im->last_ns = r.time_ns;
-    im->any_time = true;
     return KVC_OK;
 }
 
@@ -483,8 +486,10 @@ static enum kvc_status read_file(struct kvc_import *im, struct kvc_stream *strea
         im->lines.tick = tick;
         im->lines.tick_user = im;
     }
-    im->any_time = false;
+    memset(&im->clock, 0, sizeof(im->clock));
     status = im->format->read(im, err);
+    if (status == KVC_OK)
+        status = kvc_import_clock_settle(im, err);
     if (status != KVC_OK && err && !err->file[0] && status != KVC_ERR_CANCELLED)
         snprintf(err->file, sizeof(err->file), "%s", kvc_import_file(im));
     im->place = KVC_ID_NONE;
@@ -527,6 +532,8 @@ static enum kvc_status finish(struct kvc_import *im, struct kvc_trace **out, str
         status = kvc_import_start_documents(im, err);
     if (status == KVC_OK)
         status = settle_block_size(im, &block, err);
+    if (status == KVC_OK)
+        status = kvc_import_window(im, err);
     if (status != KVC_OK)
         return status;
     if (!im->report.accepted) {
@@ -593,7 +600,8 @@ enum kvc_status kvc_import_streams(struct kvc_trace **out, const char *const *pa
     enum kvc_status status = KVC_OK;
     kvc_block_fit_init(&im.fit);
     im.total = stored_bytes(paths, n);
-    if (!(im.forest = kvc_forest_create()))
+    status = kvc_arrivals_init(&im.arrivals, im.options, err);
+    if (status == KVC_OK && !(im.forest = kvc_forest_create()))
         status = kvc_fail_nomem(err);
     for (; im.file < n && status == KVC_OK; im.file++) {
         struct kvc_stream *stream = im.file == 0 ? first : NULL;

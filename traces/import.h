@@ -72,10 +72,23 @@ bool kvc_import_text_id(struct kvc_import *im, const char *text, size_t n, uint6
 void kvc_import_gateway_answered(struct kvc_import *im);
 /* A row that failed before any token was counted: it is in no trace, but counts as failed. */
 void kvc_import_failed_unseen(struct kvc_import *im);
-/* Counts one row under these words. */
+/* Counts one row under these words, or several. */
 void kvc_import_tally(struct kvc_import *im, const char *text);
-/* The unit of plain numbers in a time field: the user's, else usual. */
+void kvc_import_tally_rows(struct kvc_import *im, const char *text, uint64_t rows);
+/* The unit of plain numbers in a time field: the user's, else usual. For points of time take
+ * kvc_import_time and kvc_import_time_text instead, which see numbers of other units. */
 enum kvc_time_unit kvc_import_time_unit(const struct kvc_import *im, enum kvc_time_unit usual);
+/* A point of time given as a number: of the user's unit; else, when the file's first number is
+ * a moment since 1970 in some unit, of the unit in which it is one; else of the usual unit. What
+ * was assumed and is not usual goes into the notes. False: negative, or beyond 292 years. */
+bool kvc_import_time(struct kvc_import *im, const struct kvc_decimal *number,
+                     enum kvc_time_unit usual, uint64_t *ns);
+/* The same in text, or a date and time (timestamp.h). */
+bool kvc_import_time_text(struct kvc_import *im, const char *text, size_t n,
+                          enum kvc_time_unit usual, uint64_t *ns);
+/* What to write of a field that is no time. */
+void kvc_import_time_rule(const struct kvc_import *im, enum kvc_time_unit usual, char *buf,
+                          size_t size);
 const char *kvc_import_tenant_field(const struct kvc_import *im, const char *usual);
 const struct kvc_import_options *kvc_import_options_of(const struct kvc_import *im);
 /* An assumption for the report; the same text is kept once. */

@@ -6,6 +6,7 @@
 #include "traces/block_size.h"
 #include "traces/forest.h"
 #include "traces/import.h"
+#include "traces/import_clock.h"
 #include "traces/intern.h"
 
 struct kvc_suspect { /* a row that contradicts the block size supposed so far */
@@ -40,8 +41,8 @@ struct kvc_import {
     struct kvc_document *documents;
     size_t n_documents, documents_cap;
     char where[48]; /* of the row in its document */
-    uint64_t last_ns;
-    bool any_time; /* last_ns is set in this file */
+    struct kvc_clock clock;
+    struct kvc_arrivals arrivals;
     uint64_t *turn_ns; /* by session: when its last turn came, KVC_TIME_NONE before the first */
     size_t turn_cap;
 

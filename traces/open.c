@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/error.h"
 #include "traces/import.h"
 #include "traces/kvt.h"
+
+static bool is_of_logs(const struct kvc_import_options *o)
+{
+    return o && (o->window_begin_ns || o->window_end_ns || o->arrivals || o->time_unit);
+}
 
 enum kvc_status kvc_trace_open(struct kvc_trace **out, const char *path,
                                const struct kvc_import_options *options,
@@ -13,7 +19,11 @@ enum kvc_status kvc_trace_open(struct kvc_trace **out, const char *path,
     if (kvc_stream_is_kvt(stream)) {
         if (report)
             *report = (struct kvc_import_report){ 0 };
-        status = kvc_kvt_read(out, stream, path, err);
+        status = is_of_logs(options)
+                     ? kvc_fail_at(err, KVC_ERR_USAGE, path, 0, NULL,
+                                   "this is a .kvt, whose times are settled; give --window, "
+                                   "--arrivals and --time-unit when importing the log")
+                     : kvc_kvt_read(out, stream, path, err);
     } else {
         status = kvc_import_streams(out, &path, 1, stream, options, report, err);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "traces/timestamp.h"
 
+#include <stdio.h>
 #include <string.h>
 
 bool kvc_time_unit_named(const char *name, enum kvc_time_unit *out)
@@ -130,10 +131,36 @@ bool kvc_time_from_number(const struct kvc_decimal *number, enum kvc_time_unit u
            kvc_decimal_scale(number, (uint64_t)unit, ns, &exact) && *ns < (uint64_t)INT64_MAX;
 }
 
-bool kvc_time_from_text(const char *text, size_t n, enum kvc_time_unit unit, uint64_t *ns)
+#define EPOCH_FIRST 1000000000u /* s */
+#define EPOCH_END 4000000000u
+
+bool kvc_time_is_epoch(uint64_t ns)
 {
-    struct kvc_decimal number;
-    if (kvc_time_from_date(text, n, ns))
-        return true;
-    return n && kvc_decimal_parse(text, n, &number) == n && kvc_time_from_number(&number, unit, ns);
+    return ns >= EPOCH_FIRST * (uint64_t)KVC_UNIT_S && ns < EPOCH_END * (uint64_t)KVC_UNIT_S;
+}
+
+bool kvc_time_epoch_unit(const struct kvc_decimal *number, enum kvc_time_unit *unit)
+{
+    static const enum kvc_time_unit all[] = { KVC_UNIT_S, KVC_UNIT_MS, KVC_UNIT_US, KVC_UNIT_NS };
+    uint64_t ns;
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        if (kvc_time_from_number(number, all[i], &ns) && kvc_time_is_epoch(ns)) {
+            *unit = all[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+void kvc_time_to_text(uint64_t ns, char *buf, size_t size)
+{
+    uint64_t ms = ns / 1000000, s = ms / 1000, left = s % 86400;
+    uint32_t days = (uint32_t)(s / 86400), year = 1970, month = 1;
+    for (; days >= 337 + days_in_month(year, 2); year++)
+        days -= 337 + days_in_month(year, 2);
+    for (; days >= days_in_month(year, month); month++)
+        days -= days_in_month(year, month);
+    snprintf(buf, size, "%u-%02u-%02u %02u:%02u:%02u.%03u", year, month, days + 1,
+             (unsigned)(left / 3600), (unsigned)(left / 60 % 60), (unsigned)(left % 60),
+             (unsigned)(ms % 1000));
 }

@@ -25,7 +25,12 @@ bool kvc_time_from_date(const char *text, size_t n, uint64_t *ns);
 /* A number of units; rounded to the nearest ns; false: negative, or beyond 292 years. */
 bool kvc_time_from_number(const struct kvc_decimal *number, enum kvc_time_unit unit,
                           uint64_t *ns);
-/* Either, as text: "1715299200.25" of the unit, or a date and time. */
-bool kvc_time_from_text(const char *text, size_t n, enum kvc_time_unit unit, uint64_t *ns);
+/* The unit in which a number is a moment from September 2001 to 2096: the four ranges lie apart.
+ * False: in none, so it counts from another origin than 1970. */
+bool kvc_time_epoch_unit(const struct kvc_decimal *number, enum kvc_time_unit *unit);
+/* Whether a time since 1970 is such a moment. */
+bool kvc_time_is_epoch(uint64_t ns);
+/* "2023-11-16 18:17:03.98", of a time since 1970, in UTC, to the millisecond. */
+void kvc_time_to_text(uint64_t ns, char *buf, size_t size);
 
 #endif

@@ -91,6 +91,8 @@ struct kvc_import_options {
     const char *salt_file;    /* key of --anonymize and of text hashes; NULL = drawn at random */
     uint64_t forget_ns;       /* prefixes untouched for so long are forgotten; 0 = never */
     bool infer_sessions;      /* from prefix growth, where the log names none */
+    const char *arrivals;     /* of rows without a time: "poisson:R", R requests per second */
+    uint64_t seed;            /* of what is drawn */
 };
 
 /* Something that happened to rows and is worth knowing, in words. */
