@@ -486,7 +486,7 @@ static enum kvc_status read_file(struct kvc_import *im, struct kvc_stream *strea
         im->lines.tick = tick;
         im->lines.tick_user = im;
     }
-    memset(&im->clock, 0, sizeof(im->clock));
+    kvc_import_clock_start(im);
     status = im->format->read(im, err);
     if (status == KVC_OK)
         status = kvc_import_clock_settle(im, err);

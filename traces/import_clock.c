@@ -122,6 +122,11 @@ bool kvc_arrivals_draw(struct kvc_arrivals *a, uint64_t *time_ns)
 
 /* ---- order ---- */
 
+void kvc_import_clock_start(struct kvc_import *im)
+{
+    memset(&im->clock, 0, sizeof(im->clock));
+}
+
 /* Times of one log lie within some years of each other; a row that does not would stretch the
  * trace to decades of nothing. */
 bool kvc_import_clock_allows(const struct kvc_import *im, uint64_t time_ns, struct kvc_error *bad)

@@ -39,6 +39,8 @@ enum kvc_status kvc_arrivals_init(struct kvc_arrivals *a, const struct kvc_impor
 /* The time of a row that has none; false: no process was given, or rows before had times. */
 bool kvc_arrivals_draw(struct kvc_arrivals *a, uint64_t *time_ns);
 
+/* A file or document begins. */
+void kvc_import_clock_start(struct kvc_import *im);
 /* Whether a time may stand in this file; *bad tells why not. */
 bool kvc_import_clock_allows(const struct kvc_import *im, uint64_t time_ns,
                              struct kvc_error *bad);

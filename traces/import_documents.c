@@ -46,7 +46,7 @@ enum kvc_status kvc_import_document(struct kvc_import *im, const char *member,
     im->documents[im->n_documents++] =
         (struct kvc_document){ im->place, kvc_forest_rows(im->forest) };
     *number_from_1 = im->n_documents;
-    memset(&im->clock, 0, sizeof(im->clock));
+    kvc_import_clock_start(im);
     im->where[0] = '\0';
     im->lines.line = 0;
     return KVC_OK;

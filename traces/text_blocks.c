@@ -141,7 +141,7 @@ static enum kvc_status hand_on(struct kvc_import *im, struct kvc_text *t,
     if (!rate || (t->hook.prompt && !t->hook.prompt(t->hook.user, p, row, facts)))
         return kvc_fail_nomem(err);
     if (im->file != t->last_file)
-        im->any_time = false;
+        kvc_import_clock_start(im);
     t->last_file = im->file;
     return kvc_text_cut_row(im, t, p, &r, facts, weight_of(t, rate), err);
 }
