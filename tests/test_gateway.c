@@ -208,6 +208,127 @@ static void a_list_that_breaks_off_is_said_to(void **state)
     kvc_trace_destroy(t);
 }
 
+/* ---- Langfuse ---- */
+
+#define SPEND "\"cost_details\":{\"input\":0.1,\"total\":0.25}"
+#define SEEN(id, type, more)                                                                       \
+    "{\"id\":\"" id "\",\"trace_id\":\"t\",\"type\":\"" type "\",\"start_time\":\"2026-03-02 08:00:"   \
+    "00.12345" id "\",\"provided_model_name\":\"gpt-x\"," more "}\n"
+
+static void only_generations_are_calls(void **state)
+{
+    (void)state;
+    struct kvc_import_report r;
+    struct kvc_trace *t = trace_import(
+        trace_text("observations",
+                   SEEN("1", "GENERATION", "\"end_time\":\"2026-03-02 08:00:01.000000\","
+                        "\"completion_start_time\":\"2026-03-02 08:00:00.500000\","
+                        "\"usage_details\":{\"input\":400,\"input_cached_tokens\":600,"
+                        "\"output\":30,\"total\":1030},\"user_id\":\"u\",\"session_id\":\"s\"," SPEND)
+                   SEEN("2", "SPAN", "\"end_time\":null")
+                   SEEN("3", "TOOL", "\"end_time\":null")
+                   SEEN("4", "GENERATION", "\"end_time\":null,\"level\":\"ERROR\","
+                        "\"usage_details\":{}")
+                   SEEN("5", "GENERATION", "\"end_time\":null,\"usage_details\":"
+                        "\"{\\\"input\\\":1000,\\\"input_cached_tokens\\\":600,"
+                        "\\\"output\\\":30,\\\"total\\\":1030}\"")
+                   SEEN("6", "GENERATION", "\"usage\":{\"input\":9,\"unit\":\"CHARACTERS\"}")
+                   SEEN("7", "GENERATION", "\"usage_details\":{\"input\":50,\"input_image\":20,"
+                        "\"input_audio_tokens\":30,\"output\":1,\"total\":101}")),
+        0, &r);
+    assert_int_equal(r.rows, 7);
+    assert_int_equal(t->n_requests, 3);
+    assert_int_equal(tally(&r, "GENERATION"), 2);
+    assert_int_equal(r.failed, 1);
+    assert_int_equal(r.bad, 1);
+    assert_string_equal(r.shown[0].field, "unit");
+    assert_int_equal(t->input_tokens[0], 1000);
+    assert_int_equal(t->cached_tokens[0], 600);
+    assert_int_equal(t->input_tokens[1], 1000);
+    assert_int_equal(t->cached_tokens[1], 600);
+    assert_int_equal(t->arrival_ns[1], 4000);
+    assert_int_equal(t->input_tokens[2], 100);
+    assert_int_equal(tally(&r, "inside the input"), 1);
+    assert_int_equal(tally(&r, "streamed"), 1);
+    assert_float_equal(r.spend_usd, 0.25, 1e-12);
+    assert_string_equal(t->tenant_names[0], "u");
+    kvc_trace_destroy(t);
+}
+
+static void exports_in_other_forms_read_the_same(void **state)
+{
+    (void)state;
+    struct kvc_import_report r;
+    static const char *const texts[] = {
+        "[{\"traceId\":\"t\",\"type\":\"GENERATION\",\"startTime\":\"2026-03-02T08:00:00.5Z\","
+        "\"model\":\"m\",\"promptTokens\":100,\"completionTokens\":7,\"totalTokens\":107}]",
+        "id,trace_id,type,start_time,end_time,provided_model_name,usage_details,input\n"
+        "1,t,GENERATION,2026-03-02 08:00:00.500000,,m,\"{\"\"input\"\":40,\"\"output\"\":7,"
+        "\"\"cache_read_input_tokens\"\":60}\",\"[{\"\"role\"\":\"\"user\"\"}]\"\n",
+    };
+    for (int i = 0; i < 2; i++) {
+        struct kvc_trace *t = trace_import(trace_text("form", texts[i]), 0, &r);
+        assert_int_equal(t->n_requests, 1);
+        assert_int_equal(t->input_tokens[0], 100);
+        assert_int_equal(t->output_tokens[0], 7);
+        assert_string_equal(t->model_names[0], "m");
+        assert_int_equal(r.cached_rows, i);
+        kvc_trace_destroy(t);
+    }
+}
+
+/* ---- usage objects ---- */
+
+static void usage_objects_need_a_time(void **state)
+{
+    (void)state;
+    const char *error = trace_import_error(
+        trace_text("bare", "{\"input_tokens\":50,\"cache_creation_input_tokens\":950,"
+                           "\"cache_read_input_tokens\":0,\"output_tokens\":3}\n"),
+        NULL);
+    assert_non_null(strstr(error, "bare:1:timestamp: no time"));
+    assert_non_null(strstr(error, "\"timestamp\""));
+}
+
+static void answers_with_usage_become_rows(void **state)
+{
+    (void)state;
+    struct kvc_import_report r;
+    struct kvc_trace *t = trace_import(
+        trace_text("answers",
+                   "{\"id\":\"a\",\"object\":\"chat.completion\",\"created\":1772438400,\"model\":"
+                   "\"gpt-x\",\"usage\":{\"prompt_tokens\":1000,\"completion_tokens\":5,"
+                   "\"prompt_tokens_details\":{\"cached_tokens\":600}}}\n"
+                   "{\"timestamp\":\"2026-03-02T08:00:01Z\",\"response\":{\"type\":\"message\","
+                   "\"model\":\"claude-y\",\"usage\":{\"input_tokens\":400,"
+                   "\"cache_read_input_tokens\":600,\"output_tokens\":5}}}\n"
+                   "{\"timestamp\":1772438402000,\"input_tokens\":50,"
+                   "\"cache_creation_input_tokens\":950,\"output_tokens\":3}\n"
+                   "{\"object\":\"chat.completion.chunk\",\"created\":1772438403,\"choices\":[{}],"
+                   "\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":1}}\n"
+                   "{\"object\":\"chat.completion.chunk\",\"created\":1772438403,\"choices\":[],"
+                   "\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":2}}\n"
+                   "{\"custom_id\":\"b\",\"response\":{\"status_code\":200,\"body\":{\"created\":"
+                   "1772438404,\"usage\":{\"prompt_tokens\":8,\"completion_tokens\":2}}}}\n"
+                   "{\"created\":1772438405,\"error\":{\"code\":429}}\n"
+                   "{\"created\":1772438405,\"usage\":{\"completion_tokens\":2}}\n"),
+        0, &r);
+    static const uint32_t prompts[] = { 1000, 1000, 1000, 7, 8 };
+    assert_int_equal(t->n_requests, 5);
+    for (uint64_t i = 0; i < 5; i++) {
+        assert_int_equal(t->input_tokens[i], prompts[i]);
+        assert_int_equal(t->arrival_ns[i], i * 1000000000);
+    }
+    assert_int_equal(t->cached_tokens[0], 600);
+    assert_int_equal(t->cached_tokens[1], 600);
+    assert_int_equal(t->cached_tokens[2], KVC_ID_NONE);
+    assert_int_equal(r.cache_write_tokens, 950);
+    assert_int_equal(r.failed, 1);
+    assert_int_equal(r.bad, 1);
+    assert_int_equal(tally(&r, "parts of streamed"), 1);
+    kvc_trace_destroy(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +338,10 @@ int main(void)
         cmocka_unit_test(csv_list_and_lines_agree),
         cmocka_unit_test(the_tenant_is_the_users_choice),
         cmocka_unit_test(a_list_that_breaks_off_is_said_to),
+        cmocka_unit_test(only_generations_are_calls),
+        cmocka_unit_test(exports_in_other_forms_read_the_same),
+        cmocka_unit_test(usage_objects_need_a_time),
+        cmocka_unit_test(answers_with_usage_become_rows),
     };
     return cmocka_run_group_tests(tests, trace_files_setup, trace_files_teardown);
 }

@@ -6,7 +6,9 @@
     F(mooncake, "mooncake")                                                                        \
     F(llmservingsim, "llmservingsim")                                                              \
     F(kv_cache_tester, "kv-cache-tester")                                                          \
+    F(langfuse, "langfuse")                                                                        \
     F(litellm, "litellm")                                                                          \
+    F(usage_jsonl, "usage-jsonl")                                                                  \
     F(kvcast_csv, "kvcast-csv")                                                                    \
     /* end */
 

@@ -132,7 +132,8 @@ extern const struct kvc_format kvc_format_mooncake, kvc_format_llmservingsim;
 extern const struct kvc_format kvc_format_kv_cache_tester;
 extern const struct kvc_format kvc_format_kvcast_csv, kvc_format_libcachesim;
 extern const struct kvc_format kvc_format_oraclegeneral, kvc_format_servegen;
-extern const struct kvc_format kvc_format_litellm;
+extern const struct kvc_format kvc_format_langfuse, kvc_format_litellm;
+extern const struct kvc_format kvc_format_usage_jsonl;
 
 /* NULL-terminated. */
 extern const struct kvc_format *const kvc_format_table[];

@@ -128,10 +128,8 @@ static uint8_t outcome(const struct call *c)
 
 static enum kvc_status read_names(struct call *c, struct kvc_error *err)
 {
-    enum kvc_status status = kvc_record_name(c->at, "model_group", c->root, c->model,
+    enum kvc_status status = kvc_record_name(c->at, "model|model_group", c->root, c->model,
                                              &c->row.model, err);
-    if (status == KVC_OK)
-        status = kvc_record_name(c->at, "model", c->root, c->model, &c->row.model, err);
     if (status == KVC_OK)
         status = kvc_record_name(c->at, "session_id", c->root, c->session, &c->row.session, err);
     if (status == KVC_OK)
@@ -142,9 +140,7 @@ static enum kvc_status read_names(struct call *c, struct kvc_error *err)
 
 static void read_spend(struct call *c)
 {
-    const struct kvc_jval *v = kvc_field_member(c->root, "spend");
-    if (!v)
-        v = kvc_field_member(c->root, "response_cost");
+    const struct kvc_jval *v = kvc_record_any(c->root, "spend|response_cost", NULL);
     c->row.spend_stated = kvc_record_double(v, &c->row.spend_usd) && c->row.spend_usd >= 0;
 }
 

@@ -125,6 +125,24 @@ static bool is_blank(const struct kvc_jval *v)
     return text && !*text;
 }
 
+const struct kvc_jval *kvc_record_any(const struct kvc_jval *root, const char *names,
+                                      char field[64])
+{
+    char name[64];
+    const struct kvc_jval *found = NULL;
+    for (const char *p = names; *p && !found;) {
+        size_t n = strcspn(p, "|");
+        snprintf(name, sizeof(name), "%.*s", (int)n, p);
+        found = kvc_field_member(root, name);
+        if (found && is_blank(found))
+            found = NULL;
+        if (field && (found || p == names))
+            memcpy(field, name, sizeof(name));
+        p += n + (p[n] == '|');
+    }
+    return found;
+}
+
 const struct kvc_jval *kvc_record_json(const struct kvc_jval *v, struct kvc_jval **parsed)
 {
     const char *text = v ? kvc_jval_string(v) : NULL;
@@ -156,15 +174,13 @@ const struct kvc_jval *kvc_record_at(const struct kvc_jval *root, const char *pa
     return v && kvc_jval_kind(v) == KVC_JOBJECT ? kvc_record_at(v, dot + 1, parsed) : NULL;
 }
 
-enum kvc_status kvc_record_name(const struct kvc_place *at, const char *field,
+enum kvc_status kvc_record_name(const struct kvc_place *at, const char *names,
                                 const struct kvc_jval *root, char number[24],
                                 struct kvc_span *out, struct kvc_error *err)
 {
-    struct kvc_span name = { 0 };
-    enum kvc_status status = kvc_field_name(at, field, root, number, &name, err);
-    if (status == KVC_OK && name.text && name.n)
-        *out = name;
-    return status;
+    char field[64];
+    return kvc_record_any(root, names, field) ? kvc_field_name(at, field, root, number, out, err)
+                                              : KVC_OK;
 }
 
 enum kvc_status kvc_record_tenant(struct kvc_import *im, const struct kvc_place *at,

@@ -29,13 +29,17 @@ enum kvc_status kvc_records_next(struct kvc_records *r, struct kvc_jval **root,
 
 /* ---- what is in one ---- */
 
+/* The first of several names, "start_time|startTime", that is there and not null or "". *field, if
+ * not NULL, gets that name, else the first. */
+const struct kvc_jval *kvc_record_any(const struct kvc_jval *root, const char *names,
+                                      char field[64]);
 /* A member by path, "metadata.usage_object": a member of that very name, else one by one, through
  * texts that hold JSON too, which are parsed then. NULL: absent, null or "". *parsed, NULL before
  * the first call, is the caller's to free when done with the value. */
 const struct kvc_jval *kvc_record_at(const struct kvc_jval *root, const char *path,
                                      struct kvc_jval **parsed);
-/* A member of text or a number, by name; absent when it is "". number[] as in kvc_field_name. */
-enum kvc_status kvc_record_name(const struct kvc_place *at, const char *field,
+/* A member of text or a number, by any of several names. number[] as in kvc_field_name. */
+enum kvc_status kvc_record_name(const struct kvc_place *at, const char *names,
                                 const struct kvc_jval *root, char number[24],
                                 struct kvc_span *out, struct kvc_error *err);
 /* true, "True", "1": yes. Absent, and any other word: no. */

@@ -93,6 +93,12 @@ static bool find(const char *name, size_t *index)
     return false;
 }
 
+bool kvc_usage_known(const char *name)
+{
+    size_t i;
+    return find(name, &i);
+}
+
 /* ---- taking counts in ---- */
 
 KVC_PRINTF(5, 6)

@@ -57,6 +57,8 @@ struct kvc_usage {
 enum kvc_status kvc_usage_note(struct kvc_usage_counts *counts, const char *name,
                                const struct kvc_jval *v, const char *within,
                                const struct kvc_place *at, struct kvc_error *err);
+/* Whether a name means something here. */
+bool kvc_usage_known(const char *name);
 /* The same for a number at hand. */
 enum kvc_status kvc_usage_note_number(struct kvc_usage_counts *counts, const char *name, uint64_t n,
                                       const char *within, const struct kvc_place *at,
