@@ -10,6 +10,10 @@
     F(litellm, "litellm")                                                                          \
     F(usage_jsonl, "usage-jsonl")                                                                  \
     F(kvcast_csv, "kvcast-csv")                                                                    \
+    F(dynamo, "dynamo")                                                                            \
+    F(qwen_bailian, "qwen-bailian")                                                                \
+    F(ragpulse, "ragpulse")                                                                        \
+    F(tair, "tair")                                                                                \
     /* end */
 
 #define ADDRESS(symbol, text) &kvc_format_##symbol,

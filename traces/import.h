@@ -134,6 +134,9 @@ extern const struct kvc_format kvc_format_kvcast_csv, kvc_format_libcachesim;
 extern const struct kvc_format kvc_format_oraclegeneral, kvc_format_servegen;
 extern const struct kvc_format kvc_format_langfuse, kvc_format_litellm;
 extern const struct kvc_format kvc_format_usage_jsonl;
+extern const struct kvc_format kvc_format_litellm;
+extern const struct kvc_format kvc_format_dynamo, kvc_format_qwen_bailian;
+extern const struct kvc_format kvc_format_ragpulse, kvc_format_tair;
 
 /* NULL-terminated. */
 extern const struct kvc_format *const kvc_format_table[];

@@ -45,17 +45,35 @@ static bool rehash(struct kvc_intern *in)
     return true;
 }
 
+/* The slot of the string, or the empty one where it belongs. There are slots. */
+static size_t find_slot(const struct kvc_intern *in, const char *s, size_t n)
+{
+    size_t slot = (size_t)hash(s, n) & in->mask;
+    for (; in->slots[slot]; slot = (slot + 1) & in->mask) {
+        size_t i = in->slots[slot] - 1;
+        if (length_at(in, i) == n && memcmp(in->bytes + in->at[i], s, n) == 0)
+            break;
+    }
+    return slot;
+}
+
+bool kvc_intern_find(const struct kvc_intern *in, const char *s, size_t n, uint32_t *number)
+{
+    size_t slot = in->slots ? find_slot(in, s, n) : 0;
+    if (!in->slots || !in->slots[slot])
+        return false;
+    *number = in->slots[slot] - 1;
+    return true;
+}
+
 bool kvc_intern_get(struct kvc_intern *in, const char *s, size_t n, uint32_t *number)
 {
     if (!rehash(in))
         return false;
-    size_t slot = (size_t)hash(s, n) & in->mask;
-    for (; in->slots[slot]; slot = (slot + 1) & in->mask) {
-        size_t i = in->slots[slot] - 1;
-        if (length_at(in, i) == n && memcmp(in->bytes + in->at[i], s, n) == 0) {
-            *number = (uint32_t)i;
-            return true;
-        }
+    size_t slot = find_slot(in, s, n);
+    if (in->slots[slot]) {
+        *number = in->slots[slot] - 1;
+        return true;
     }
     if (in->n >= UINT32_MAX - 1 ||
         !kvc_grow((void **)&in->at, &in->at_cap, in->n + 1, sizeof(*in->at)) ||

@@ -17,6 +17,8 @@ struct kvc_intern { /* all zero = empty */
 };
 
 bool kvc_intern_get(struct kvc_intern *in, const char *s, size_t n, uint32_t *number);
+/* Whether it is there. */
+bool kvc_intern_find(const struct kvc_intern *in, const char *s, size_t n, uint32_t *number);
 /* Copies of all names, each for kvc_free, as the array is. NULL: none, or no memory. */
 char **kvc_intern_names(const struct kvc_intern *in);
 void kvc_intern_clear(struct kvc_intern *in);

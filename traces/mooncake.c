@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "traces/fields.h"
+#include "traces/sniff.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -192,9 +193,12 @@ static bool holds(const char *text, size_t n, const char *word)
     return memmem(text, n, word, strlen(word)) != NULL;
 }
 
-/* Any of the first lines names both lengths. */
+/* Any of the first lines names both lengths, which relatives of the format do as well. */
 static bool sniff(const char *head, size_t n)
 {
+    if (kvc_sniff_row(head, n, (const char *const[]){ "parent_chat_id", NULL }) ||
+        kvc_sniff_row(head, n, (const char *const[]){ "hash_ids.sys_prompt", NULL }))
+        return false;
     size_t i = 0;
     while (i < n && (head[i] == ' ' || head[i] == '\t' || head[i] == '\r' || head[i] == '\n'))
         i++;
