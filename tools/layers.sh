@@ -49,6 +49,7 @@ wall() { # pattern, where it is allowed
 wall 'cjson/' 'base/json.c'
 wall 'zstd' 'traces/*'
 wall 'zlib' 'traces/*'
+wall 'pcre2' 'traces/tokenizer*'
 wall 'gsl/' 'models/*'
 wall 'sqlite3' 'reports/*'
 

@@ -37,6 +37,7 @@ missing() {
             has_library zstd.h -lzstd || list="$list libzstd-dev"
             has_library zlib.h -lz || list="$list zlib1g-dev"
             has_library sqlite3.h -lsqlite3 || list="$list libsqlite3-dev"
+            has_library pcre2.h "-DPCRE2_CODE_UNIT_WIDTH=8 -lpcre2-8" || list="$list libpcre2-dev"
             ;;
         test)
             has_library cmocka.h -lcmocka || list="$list libcmocka-dev"
