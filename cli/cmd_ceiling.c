@@ -227,16 +227,18 @@ static void json_count(struct kvc_json *j, const char *key, uint64_t n, bool kno
         kvc_json_null(j, key);
 }
 
-static void json_hits(struct kvc_json *j, const struct kvc_hits *h, bool known)
+static void json_hits(struct kvc_json *j, const struct kvc_hits *h, const struct kvc_trace_stats *s)
 {
+    bool known = s->has_prefix, tokens = known && s->has_tokens;
     json_count(j, "raw_hit_blocks", h->raw_hit_blocks, known);
     kvc_json_double(j, "raw_block_hit_rate", known ? ratio(h->raw_hit_blocks, h->blocks) : (double)NAN);
-    json_count(j, "raw_hit_tokens", h->raw_hit_tokens, known);
-    kvc_json_double(j, "raw_token_hit_rate", known ? ratio(h->raw_hit_tokens, h->tokens) : (double)NAN);
+    json_count(j, "raw_hit_tokens", h->raw_hit_tokens, tokens);
+    kvc_json_double(j, "raw_token_hit_rate",
+                    tokens ? ratio(h->raw_hit_tokens, h->tokens) : (double)NAN);
     json_count(j, "hit_blocks", h->hit_blocks, known);
     kvc_json_double(j, "block_hit_rate", known ? ratio(h->hit_blocks, h->full_blocks) : (double)NAN);
-    json_count(j, "hit_tokens", h->hit_tokens, known);
-    kvc_json_double(j, "token_hit_rate", known ? ratio(h->hit_tokens, h->tokens) : (double)NAN);
+    json_count(j, "hit_tokens", h->hit_tokens, tokens);
+    kvc_json_double(j, "token_hit_rate", tokens ? ratio(h->hit_tokens, h->tokens) : (double)NAN);
     kvc_json_double(j, "request_hit_rate", known ? ratio(h->hit_requests, h->requests) : (double)NAN);
 }
 
@@ -253,7 +255,7 @@ static void json_point(struct kvc_json *j, const struct ceiling *c, size_t polic
         kvc_json_string(j, "capacity_bytes", "inf");
     else
         json_count(j, "capacity_bytes", p->bytes, c->bytes_per_token > 0);
-    json_hits(j, &c->hits[policy * c->n_points + point], c->stats.has_prefix);
+    json_hits(j, &c->hits[policy * c->n_points + point], &c->stats);
     kvc_json_close(j);
 }
 
@@ -270,7 +272,7 @@ static enum kvc_status print_json(const struct ceiling *c, struct kvc_error *err
     kvc_json_string(&j, "version", kvc_version());
     kvc_cli_json_trace(&j, &c->stats);
     kvc_json_open_object(&j, "content");
-    json_hits(&j, &c->content, c->stats.has_prefix);
+    json_hits(&j, &c->content, &c->stats);
     kvc_json_close(&j);
     kvc_json_open_array(&j, "points");
     for (size_t i = 0; i < c->n_points; i++)
@@ -308,15 +310,15 @@ static void print_rate(uint64_t part, uint64_t whole, bool known)
 static void print_row(const struct ceiling *c, const char *capacity, const char *bytes,
                       const char *name, const struct kvc_hits *h)
 {
-    bool known = c->stats.has_prefix;
+    bool known = c->stats.has_prefix, tokens = known && c->stats.has_tokens;
     printf("%12s", capacity);
     if (c->bytes_per_token)
         printf(" %11s", bytes);
     printf("  %-8s", name);
-    print_rate(h->hit_tokens, h->tokens, known);
+    print_rate(h->hit_tokens, h->tokens, tokens);
     print_rate(h->hit_blocks, h->full_blocks, known);
     print_rate(h->hit_requests, h->requests, known);
-    print_rate(h->raw_hit_tokens, h->tokens, known);
+    print_rate(h->raw_hit_tokens, h->tokens, tokens);
     print_rate(h->raw_hit_blocks, h->blocks, known);
     putchar('\n');
 }
@@ -324,6 +326,12 @@ static void print_row(const struct ceiling *c, const char *capacity, const char 
 static void print_head(const struct ceiling *c)
 {
     const struct kvc_trace_stats *s = &c->stats;
+    if (!s->has_tokens) {
+        printf("%s: %s references to %s objects over %.1f min; an object is a block here, of tokens "
+               "nothing is known\n", c->path, kvc_fmt_count(s->requests).s,
+               kvc_fmt_count(s->blocks).s, (double)s->span_ns / 60e9);
+        return;
+    }
     printf("%s: %s requests over %.1f min, %s input tokens\n", c->path,
            kvc_fmt_count(s->requests).s, (double)s->span_ns / 60e9,
            kvc_fmt_count(s->input_tokens).s);

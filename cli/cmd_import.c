@@ -27,6 +27,8 @@ static const struct kvc_cli_option options[] = {
     {"salt-file", "F", NULL, "not in this release yet"},
     {"tokenizer", "bytes:R", NULL, "not in this release yet"},
     KVC_CLI_TIME_OPTIONS,
+    {"csv-columns", "LIST", "by name",
+     "columns of a libCacheSim CSV: time=1,id=2,size=3, by number from 1 or by the header's name"},
     {"tenant-field", "F", "the format's", "the field or column that names a request's tenant"},
     {NULL, NULL, NULL, NULL},
 };
@@ -85,6 +87,11 @@ static int write_trace(struct kvc_cli *cli, const struct kvc_trace *trace,
         print_json(&s, report, path);
     if (!kvc_cli_quiet(cli)) {
         char blocks[128] = "no block ids";
+        if (!s.has_tokens) {
+            fprintf(stderr, "kvcast: %" PRIu64 " references over %.1f s to %" PRIu64 " objects: %s\n",
+                    s.requests, (double)s.span_ns * 1e-9, s.blocks, path);
+            return KVC_EXIT_OK;
+        }
         if (s.has_prefix)
             snprintf(blocks, sizeof(blocks), "%" PRIu64 " blocks of %u tokens in %" PRIu64
                      " segments", s.blocks, s.block_tokens, s.segments);

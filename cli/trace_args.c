@@ -49,6 +49,7 @@ int kvc_cli_import_options(struct kvc_cli *cli, struct kvc_import_options *out)
     int rc = window ? parse_window(cli, window, out) : KVC_EXIT_OK;
     if (rc != KVC_EXIT_OK)
         return rc;
+    out->csv_columns = kvc_cli_value(cli, "csv-columns");
     out->progress = kvc_cli_progress(cli, &out->progress_user);
     return KVC_EXIT_OK;
 }
@@ -58,9 +59,14 @@ void kvc_cli_json_trace(struct kvc_json *j, const struct kvc_trace_stats *s)
     kvc_json_open_object(j, "trace");
     kvc_json_u64(j, "requests", s->requests);
     kvc_json_double(j, "span_s", (double)s->span_ns * 1e-9);
-    kvc_json_u64(j, "input_tokens", s->input_tokens);
-    kvc_json_u64(j, "output_tokens", s->output_tokens);
-    if (s->has_prefix)
+    if (s->has_tokens) {
+        kvc_json_u64(j, "input_tokens", s->input_tokens);
+        kvc_json_u64(j, "output_tokens", s->output_tokens);
+    } else {
+        kvc_json_null(j, "input_tokens");
+        kvc_json_null(j, "output_tokens");
+    }
+    if (s->has_prefix && s->has_tokens)
         kvc_json_u64(j, "block_tokens", s->block_tokens);
     else
         kvc_json_null(j, "block_tokens");

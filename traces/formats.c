@@ -14,6 +14,8 @@
     F(qwen_bailian, "qwen-bailian")                                                                \
     F(ragpulse, "ragpulse")                                                                        \
     F(tair, "tair")                                                                                \
+    F(libcachesim, "libcachesim")                                                                  \
+    F(oraclegeneral, "oraclegeneral")                                                              \
     /* end */
 
 #define ADDRESS(symbol, text) &kvc_format_##symbol,

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "traces/oraclegeneral.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -306,6 +307,8 @@ static enum kvc_status read_head(struct kvc_stream *s, struct kvc_error *err)
     s->tar = is_tar((const unsigned char *)s->head, s->head_end);
     if (s->tar)
         return KVC_OK; /* for the formats that come as archives */
+    if (kvc_oraclegeneral_sniff(s->head, s->head_end))
+        return KVC_OK; /* the one binary log */
     const char *alien = kvc_stream_alien((const unsigned char *)s->head, s->head_end);
     if (alien)
         return fail_input(s, err, alien);

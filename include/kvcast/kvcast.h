@@ -93,6 +93,8 @@ struct kvc_import_options {
     bool infer_sessions;      /* from prefix growth, where the log names none */
     const char *arrivals;     /* of rows without a time: "poisson:R", R requests per second */
     uint64_t seed;            /* of what is drawn */
+    const char *csv_columns;  /* of a libCacheSim CSV: "time=1,id=2,size=3", numbers from 1 or names
+                                 of the header; NULL = found by name */
 };
 
 /* Something that happened to rows and is worth knowing, in words. */
@@ -158,6 +160,8 @@ struct kvc_trace_stats {
     uint64_t batch_period_ns; /* median gap between distinct arrivals when they are batched, else 0 */
     bool has_prefix;          /* false: hit rates are unknown, not 0 */
     char digest[24];          /* of all that a replay reads, hex */
+    bool has_tokens;          /* false: references to objects of a cache log, each a block of one
+                                 token here: figures of tokens are unknown */
 };
 KVC_API void kvc_trace_stats(const struct kvc_trace *trace, struct kvc_trace_stats *out);
 
