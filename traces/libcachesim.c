@@ -32,46 +32,59 @@ struct reader {
 
 /* ---- columns ---- */
 
-static enum kvc_status told(struct reader *r, const char *value, size_t n, size_t *column,
+struct pair { /* of --csv-columns */
+    char key[24], value[64];
+};
+
+static bool next_pair(const char **spec, struct pair *out)
+{
+    const char *p = *spec;
+    int n = (int)strcspn(p, ","), k = (int)strcspn(p, "=");
+    k = k < n ? k : n;
+    snprintf(out->key, sizeof(out->key), "%.*s", k, p);
+    snprintf(out->value, sizeof(out->value), "%.*s", k < n ? n - k - 1 : 0, p + k + (k < n));
+    *spec = p + n + (p[n] == ',');
+    return n > 0;
+}
+
+static bool is_number(const char *text)
+{
+    return text[0] && !text[strspn(text, "0123456789")];
+}
+
+static enum kvc_status told(struct reader *r, const char *value, size_t *column,
                             struct kvc_error *err)
 {
-    char name[64];
-    snprintf(name, sizeof(name), "%.*s", (int)(n < 63 ? n : 63), value);
-    if (name[0] && strspn(name, "0123456789") == strlen(name)) {
-        unsigned long number = strtoul(name, NULL, 10);
-        if (number < 1 || number > r->csv.n_columns)
-            return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "csv-columns", "there is no column %s: "
-                               "the rows have %zu, counted from 1", name, r->csv.n_columns);
-        *column = number - 1;
-        return KVC_OK;
-    }
-    return kvc_csv_column(&r->csv, name, true, column, err);
+    if (!is_number(value))
+        return kvc_csv_column(&r->csv, value, true, column, err);
+    unsigned long number = strtoul(value, NULL, 10);
+    if (number < 1 || number > r->csv.n_columns)
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "csv-columns", "there is no column %s: the "
+                           "rows have %zu, counted from 1", value, r->csv.n_columns);
+    *column = number - 1;
+    return KVC_OK;
 }
 
 /* "time=1,id=2,size=3", or libCacheSim's own time-col, obj-id-col, obj-size-col. */
 static enum kvc_status told_columns(struct reader *r, const char *spec, struct kvc_error *err)
 {
     enum kvc_status status = KVC_OK;
-    for (const char *p = spec; status == KVC_OK && *p; p += *p == ',') {
-        size_t n = strcspn(p, ","), k = 0;
-        char key[24] = "";
-        while (k < n && p[k] != '=')
-            k++;
-        snprintf(key, sizeof(key), "%.*s", (int)(k < 23 ? k : 23), p);
-        size_t *column = kvc_name_equal(key, "time") || kvc_name_equal(key, "time-col")
+    struct pair p;
+    while (status == KVC_OK && next_pair(&spec, &p)) {
+        size_t *column = kvc_name_equal(p.key, "time") || kvc_name_equal(p.key, "time-col")
                              ? &r->time
-                         : kvc_name_equal(key, "id") || kvc_name_equal(key, "obj-id-col")
+                         : kvc_name_equal(p.key, "id") || kvc_name_equal(p.key, "obj-id-col")
                              ? &r->id
-                         : kvc_name_equal(key, "size") || kvc_name_equal(key, "obj-size-col")
+                         : kvc_name_equal(p.key, "size") || kvc_name_equal(p.key, "obj-size-col")
                              ? &r->size
                              : NULL;
-        bool passed = kvc_name_equal(key, "obj-id-is-num") || kvc_name_equal(key, "has-header");
-        if (k == n || (!column && !passed))
-            return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "csv-columns", "\"%.*s\": time=, id= and "
-                               "size= with a column's number or name are expected", (int)n, p);
+        bool passed = kvc_name_equal(p.key, "obj-id-is-num") ||
+                      kvc_name_equal(p.key, "has-header");
+        if (!p.value[0] || (!column && !passed))
+            return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "csv-columns", "\"%s\": time=, id= and "
+                               "size= with a column's number or name are expected", p.key);
         if (column)
-            status = told(r, p + k + 1, n - k - 1, column, err);
-        p += n;
+            status = told(r, p.value, column, err);
     }
     if (status == KVC_OK && r->id == KVC_CSV_NONE)
         status = kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "csv-columns",
@@ -134,8 +147,22 @@ static bool names_objects(const char *head, size_t n)
     return kvc_csv_sniff(head, n, needed) && kvc_csv_sniff(head, n, beside);
 }
 
+/* Columns told by name, or has-header, tell that there is one. */
+static bool header_told(const char *spec)
+{
+    struct pair p;
+    while (spec && next_pair(&spec, &p)) {
+        bool names = kvc_name_equal(p.key, "has-header") || kvc_name_equal(p.key, "obj-id-is-num");
+        if (names ? kvc_name_equal(p.key, "has-header") && (kvc_name_equal(p.value, "true") ||
+                                                            kvc_name_equal(p.value, "1"))
+                  : !is_number(p.value))
+            return true;
+    }
+    return false;
+}
+
 /* A header line of its own, behind a '#' or not, as text to be freed; NULL: no header. */
-static bool take_header(const char *text, size_t n, char **out)
+static bool take_header(const char *text, size_t n, bool told, char **out)
 {
     size_t i = 0;
     *out = NULL;
@@ -149,7 +176,7 @@ static bool take_header(const char *text, size_t n, char **out)
         whole[n - i] = '\0';
         drop_brackets(whole, bare);
         strcat(bare, "\n");
-        if (hash || names_objects(bare, strlen(bare)))
+        if (hash || told || names_objects(bare, strlen(bare)))
             *out = whole;
     }
     bool ok = whole && bare;
@@ -227,7 +254,7 @@ static enum kvc_status one_row(struct reader *r, uint64_t number, struct kvc_err
     if (!name.n)
         status = kvc_csv_wrong(&r->csv, r->id, "an object's id is expected", &bad);
     if (status == KVC_OK && r->time != KVC_CSV_NONE)
-        status = kvc_csv_time(&r->csv, r->time, r->unit, &row.time_ns, &bad);
+        status = kvc_csv_time(&r->csv, r->im, r->time, r->unit, &row.time_ns, &bad);
     if (status == KVC_OK && r->size != KVC_CSV_NONE)
         status = kvc_csv_u64(&r->csv, r->size, &sized, &bytes, &bad);
     if (status != KVC_OK)
@@ -277,7 +304,7 @@ static enum kvc_status read_file(struct reader *r, struct kvc_error *err)
     while (status == KVC_OK && text && blank(text, n));
     if (status != KVC_OK || !text)
         return status;
-    if (!take_header(text, n, &r->header))
+    if (!take_header(text, n, header_told(kvc_import_options_of(r->im)->csv_columns), &r->header))
         return kvc_fail_nomem(err);
     bool header = r->header != NULL;
     if (!header && !kvc_import_options_of(r->im)->csv_columns)
@@ -343,7 +370,7 @@ static bool sniff(const char *head, size_t n)
     const char *line = memchr(head, '\n', n);
     char *header = NULL;
     size_t len = line ? (size_t)(line - head) : n;
-    if (len > 4096 || !take_header(head, len, &header) || !header)
+    if (len > 4096 || !take_header(head, len, false, &header) || !header)
         return false;
     char bare[4200];
     drop_brackets(header, bare);
