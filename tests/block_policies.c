@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/block_policies.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+#define NEVER UINT64_MAX
+#define LISTS 4
+
+static void *array(size_t n, size_t size)
+{
+    void *p = calloc(n + 1, size);
+    if (!p)
+        abort();
+    return p;
+}
+
+struct item { /* of a heap; stale when the block's stamp has moved on */
+    uint64_t first, second, stamp;
+    uint32_t block;
+};
+
+struct cache {
+    uint64_t capacity, size, clock;
+    uint32_t n_blocks;
+    bool *resident;
+    /* lists of blocks; head is the newest. which 0: in none */
+    uint8_t *which;
+    uint32_t *newer, *older, head[LISTS + 1], tail[LISTS + 1];
+    uint64_t count[LISTS + 1];
+    uint32_t *freq;
+    bool *visited;
+    uint32_t hand;
+    uint64_t *last, *next_use, *stamp;
+    struct item *heap;
+    size_t n_heap, room;
+    double p;
+};
+
+/* ---- lists ---- */
+
+static void push(struct cache *c, uint8_t list, uint32_t b)
+{
+    c->which[b] = list;
+    c->newer[b] = NONE;
+    c->older[b] = c->head[list];
+    if (c->head[list] != NONE)
+        c->newer[c->head[list]] = b;
+    else
+        c->tail[list] = b;
+    c->head[list] = b;
+    c->count[list]++;
+}
+
+static void take(struct cache *c, uint32_t b)
+{
+    uint8_t list = c->which[b];
+    *(c->newer[b] != NONE ? &c->older[c->newer[b]] : &c->head[list]) = c->older[b];
+    *(c->older[b] != NONE ? &c->newer[c->older[b]] : &c->tail[list]) = c->newer[b];
+    c->which[b] = 0;
+    c->count[list]--;
+}
+
+static void gone(struct cache *c, uint32_t b)
+{
+    c->resident[b] = false;
+    c->size--;
+}
+
+static void come(struct cache *c, uint32_t b)
+{
+    c->resident[b] = true;
+    c->size++;
+}
+
+/* ---- smallest (first, second) ---- */
+
+static bool before(const struct item *a, const struct item *b)
+{
+    return a->first != b->first ? a->first < b->first : a->second < b->second;
+}
+
+static void heap_put(struct cache *c, uint32_t b, uint64_t first, uint64_t second)
+{
+    if (c->n_heap == c->room) {
+        c->room = c->room ? 2 * c->room : 64;
+        if (!(c->heap = realloc(c->heap, c->room * sizeof(*c->heap))))
+            abort();
+    }
+    struct item it = {first, second, ++c->stamp[b], b};
+    size_t i = c->n_heap++;
+    for (; i && before(&it, &c->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        c->heap[i] = c->heap[(i - 1) / 2];
+    c->heap[i] = it;
+}
+
+static uint32_t heap_pop(struct cache *c)
+{
+    for (;;) {
+        struct item top = c->heap[0], last = c->heap[--c->n_heap];
+        size_t i = 0, k;
+        while ((k = 2 * i + 1) < c->n_heap) {
+            k += k + 1 < c->n_heap && before(&c->heap[k + 1], &c->heap[k]);
+            if (!before(&c->heap[k], &last))
+                break;
+            c->heap[i] = c->heap[k];
+            i = k;
+        }
+        c->heap[i] = last;
+        if (c->resident[top.block] && top.stamp == c->stamp[top.block])
+            return top.block;
+    }
+}
+
+/* ---- the policies: one touch of block b, index at on its path ---- */
+
+static void lru(struct cache *c, uint32_t b, uint32_t at)
+{
+    (void)at;
+    if (c->resident[b]) {
+        take(c, b);
+    } else {
+        if (c->size == c->capacity) {
+            uint32_t v = c->tail[1];
+            take(c, v);
+            gone(c, v);
+        }
+        come(c, b);
+    }
+    push(c, 1, b);
+}
+
+static void fifo(struct cache *c, uint32_t b, uint32_t at)
+{
+    if (!c->resident[b])
+        lru(c, b, at);
+}
+
+static void by_frequency(struct cache *c, uint32_t b, bool forget)
+{
+    if (!c->resident[b]) {
+        if (c->size == c->capacity) {
+            uint32_t v = heap_pop(c);
+            gone(c, v);
+            if (forget)
+                c->freq[v] = 0;
+        }
+        come(c, b);
+    }
+    heap_put(c, b, ++c->freq[b], c->clock);
+}
+
+static void lfu(struct cache *c, uint32_t b, uint32_t at)
+{
+    (void)at;
+    by_frequency(c, b, true);
+}
+
+static void plfu(struct cache *c, uint32_t b, uint32_t at)
+{
+    (void)at;
+    by_frequency(c, b, false);
+}
+
+static void lenaware(struct cache *c, uint32_t b, uint32_t at)
+{
+    if (!c->resident[b]) {
+        if (c->size == c->capacity)
+            gone(c, heap_pop(c));
+        come(c, b);
+    }
+    heap_put(c, b, UINT32_MAX - at, c->clock);
+}
+
+static void sieve(struct cache *c, uint32_t b, uint32_t at)
+{
+    (void)at;
+    if (c->resident[b]) {
+        c->visited[b] = true;
+        return;
+    }
+    if (c->size == c->capacity) {
+        uint32_t v = c->hand != NONE ? c->hand : c->tail[1];
+        while (c->visited[v]) {
+            c->visited[v] = false;
+            v = c->newer[v] != NONE ? c->newer[v] : c->tail[1];
+        }
+        c->hand = c->newer[v];
+        take(c, v);
+        gone(c, v);
+    }
+    c->visited[b] = false;
+    come(c, b);
+    push(c, 1, b);
+}
+
+/* 1 small, 2 main, 3 ghost */
+static void s3fifo_evict(struct cache *c, uint64_t small)
+{
+    for (;;) {
+        if (c->count[1] >= small || !c->count[2]) {
+            uint32_t v = c->tail[1];
+            take(c, v);
+            if (c->freq[v] > 1) {
+                c->freq[v] = 0;
+                push(c, 2, v);
+                continue;
+            }
+            gone(c, v);
+            push(c, 3, v);
+            if (c->count[3] > c->capacity - small)
+                take(c, c->tail[3]);
+            return;
+        }
+        uint32_t v = c->tail[2];
+        take(c, v);
+        if (c->freq[v]) {
+            c->freq[v]--;
+            push(c, 2, v);
+            continue;
+        }
+        gone(c, v);
+        return;
+    }
+}
+
+static void s3fifo(struct cache *c, uint32_t b, uint32_t at)
+{
+    uint64_t small = c->capacity / 10 ? c->capacity / 10 : 1;
+    (void)at;
+    if (c->resident[b]) {
+        c->freq[b] += c->freq[b] < 3;
+        return;
+    }
+    while (c->size >= c->capacity)
+        s3fifo_evict(c, small);
+    bool ghost = c->which[b] == 3;
+    if (ghost)
+        take(c, b);
+    c->freq[b] = 0;
+    come(c, b);
+    push(c, ghost ? 2 : 1, b);
+}
+
+/* 1 in, 2 main, 3 out */
+static void twoq(struct cache *c, uint32_t b, uint32_t at)
+{
+    uint64_t in = c->capacity / 4 ? c->capacity / 4 : 1;
+    uint64_t out = c->capacity / 2 ? c->capacity / 2 : 1;
+    (void)at;
+    if (c->resident[b]) {
+        if (c->which[b] == 2) {
+            take(c, b);
+            push(c, 2, b);
+        }
+        return;
+    }
+    bool ghost = c->which[b] == 3;
+    if (ghost)
+        take(c, b);
+    if (c->size == c->capacity) {
+        if (c->count[1] > in || !c->count[2]) {
+            uint32_t v = c->tail[1];
+            take(c, v);
+            gone(c, v);
+            push(c, 3, v);
+            if (c->count[3] > out)
+                take(c, c->tail[3]);
+        } else {
+            uint32_t v = c->tail[2];
+            take(c, v);
+            gone(c, v);
+        }
+    }
+    come(c, b);
+    push(c, ghost ? 2 : 1, b);
+}
+
+/* 1 T1, 2 T2, 3 B1, 4 B2 (Megiddo and Modha 2003) */
+static void arc_replace(struct cache *c, bool in_b2)
+{
+    double t1 = (double)c->count[1];
+    uint8_t from = c->count[1] && (t1 > c->p || (in_b2 && t1 == c->p)) ? 1 : 2;
+    if (!c->count[from])
+        from = (uint8_t)(3 - from);
+    uint32_t v = c->tail[from];
+    take(c, v);
+    gone(c, v);
+    push(c, (uint8_t)(from + 2), v);
+}
+
+static void arc(struct cache *c, uint32_t b, uint32_t at)
+{
+    double size = (double)c->capacity;
+    uint8_t list = c->which[b];
+    (void)at;
+    if (list == 1 || list == 2) {
+        take(c, b);
+        push(c, 2, b);
+        return;
+    }
+    if (list == 3) {
+        c->p = fmin(size, c->p + fmax((double)c->count[4] / (double)c->count[3], 1));
+        arc_replace(c, false);
+    } else if (list == 4) {
+        c->p = fmax(0, c->p - fmax((double)c->count[3] / (double)c->count[4], 1));
+        arc_replace(c, true);
+    } else if (c->count[1] + c->count[3] == c->capacity) {
+        if (c->count[1] < c->capacity) {
+            take(c, c->tail[3]);
+            arc_replace(c, false);
+        } else {
+            uint32_t v = c->tail[1];
+            take(c, v);
+            gone(c, v);
+        }
+    } else if (c->count[1] + c->count[2] + c->count[3] + c->count[4] >= c->capacity) {
+        if (c->count[1] + c->count[2] + c->count[3] + c->count[4] == 2 * c->capacity)
+            take(c, c->tail[4]);
+        arc_replace(c, false);
+    }
+    if (list)
+        take(c, b);
+    come(c, b);
+    push(c, list ? 2 : 1, b);
+}
+
+/* Farthest next use goes; bypass: also when that is the newcomer. */
+static void belady(struct cache *c, uint32_t b, bool bypass)
+{
+    uint64_t next = c->next_use[c->clock - 1];
+    if (!c->resident[b]) {
+        if (c->size == c->capacity) {
+            uint32_t v = heap_pop(c);
+            if (bypass && next >= c->last[v]) {
+                heap_put(c, v, NEVER - c->last[v], v);
+                return;
+            }
+            gone(c, v);
+        }
+        come(c, b);
+    }
+    c->last[b] = next;
+    heap_put(c, b, NEVER - next, b);
+}
+
+static void opt(struct cache *c, uint32_t b, uint32_t at)
+{
+    (void)at;
+    belady(c, b, false);
+}
+
+static void optb(struct cache *c, uint32_t b, uint32_t at)
+{
+    (void)at;
+    belady(c, b, true);
+}
+
+static const struct {
+    const char *name;
+    void (*touch)(struct cache *, uint32_t, uint32_t);
+} policies[] = {
+    {"lru", lru}, {"fifo", fifo}, {"lfu", lfu}, {"plfu", plfu}, {"lenaware", lenaware},
+    {"sieve", sieve}, {"s3fifo", s3fifo}, {"twoq", twoq}, {"arc", arc}, {"opt", opt},
+    {"optb", optb},
+};
+
+const char *const block_policy_names[] = {"lru", "fifo", "lfu", "plfu", "lenaware", "sieve",
+                                          "s3fifo", "twoq", "arc", "opt", "optb", NULL};
+
+/* ---- the run ---- */
+
+static void start(struct cache *c, uint32_t n_blocks, uint64_t capacity)
+{
+    memset(c, 0, sizeof(*c));
+    c->capacity = capacity;
+    c->n_blocks = n_blocks;
+    c->resident = array(n_blocks, sizeof(bool));
+    c->which = array(n_blocks, 1);
+    c->newer = array(n_blocks, 4);
+    c->older = array(n_blocks, 4);
+    c->freq = array(n_blocks, 4);
+    c->visited = array(n_blocks, sizeof(bool));
+    c->last = array(n_blocks, 8);
+    c->stamp = array(n_blocks, 8);
+    c->hand = NONE;
+    memset(c->head, 0xff, sizeof(c->head));
+    memset(c->tail, 0xff, sizeof(c->tail));
+}
+
+static void stop(struct cache *c)
+{
+    free(c->resident);
+    free(c->which);
+    free(c->newer);
+    free(c->older);
+    free(c->freq);
+    free(c->visited);
+    free(c->last);
+    free(c->stamp);
+    free(c->next_use);
+    free(c->heap);
+}
+
+static uint32_t nth(const struct block_log *log, uint32_t r, bool leaf_first, uint32_t i)
+{
+    return leaf_first ? log->length[r] - 1 - i : i;
+}
+
+/* By touch: the touch at which its block is touched next. */
+static uint64_t *next_uses(const struct block_log *log, bool leaf_first)
+{
+    uint64_t n = 0, *due = array(log->n_blocks, 8);
+    for (uint32_t r = 0; r < log->n_requests; r++)
+        n += log->length[r];
+    uint64_t *next = array(n, 8);
+    for (uint32_t b = 0; b < log->n_blocks; b++)
+        due[b] = NEVER;
+    for (uint32_t r = log->n_requests; r-- > 0;)
+        for (uint32_t i = log->length[r]; i-- > 0;) {
+            uint32_t b = log->path[r][nth(log, r, leaf_first, i)];
+            next[--n] = due[b];
+            due[b] = n;
+        }
+    free(due);
+    return next;
+}
+
+struct block_counts block_policy_run(const struct block_log *log, const char *policy,
+                                     bool leaf_first, uint64_t capacity, uint32_t *runs)
+{
+    struct block_counts counts = {0, 0};
+    struct cache c;
+    size_t k = 0;
+    while (strcmp(policies[k].name, policy) != 0)
+        k++;
+    start(&c, log->n_blocks, capacity);
+    c.next_use = next_uses(log, leaf_first);
+    for (uint32_t r = 0; r < log->n_requests; r++) {
+        uint32_t run = 0;
+        while (run < log->length[r] && c.resident[log->path[r][run]])
+            run++;
+        runs[r] = run;
+        for (uint32_t i = 0; i < log->length[r]; i++)
+            counts.set += c.resident[log->path[r][i]];
+        for (uint32_t i = 0; capacity && i < log->length[r]; i++) {
+            uint32_t at = nth(log, r, leaf_first, i), b = log->path[r][at];
+            counts.access += c.resident[b];
+            c.clock++;
+            policies[k].touch(&c, b, at);
+        }
+    }
+    stop(&c);
+    return counts;
+}

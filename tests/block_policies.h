@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Cache policies block by block, as published and nothing else: what the engine by segments is
+ * held against. A request looks up its leading run, then touches each of its blocks once. */
+#ifndef KVC_TESTS_BLOCK_POLICIES_H
+#define KVC_TESTS_BLOCK_POLICIES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct block_log {
+    uint32_t n_requests, n_blocks; /* blocks are numbered 0 .. n_blocks - 1 */
+    const uint32_t *const *path;   /* by request, root first */
+    const uint32_t *length;
+};
+
+struct block_counts {
+    uint64_t set, access; /* resident anywhere at lookup; found at the moment of touching */
+};
+
+/* Names of the policies, NULL at the end. */
+extern const char *const block_policy_names[];
+
+/* leaf_first: touch order; runs[n_requests] gets the leading runs. */
+struct block_counts block_policy_run(const struct block_log *log, const char *policy,
+                                     bool leaf_first, uint64_t capacity, uint32_t *runs);
+
+#endif
