@@ -19,7 +19,8 @@
 static const struct kvc_cli_option options[] = {
     {"capacity", "LIST", "from all that LRU can use, halving",
      "cache sizes, by commas: blocks (10000), sizes (512GiB, with --model), or inf"},
-    {"policy", "LIST", "lru,opt", "policies, by commas: lru, opt"},
+    {"policy", "LIST", "lru,opt", "policies, by commas: lru, fifo, lfu, plfu, lenaware,\n"
+     "sieve, s3fifo, twoq, arc, opt"},
     {"curve", "[all]", NULL,
      "the exact LRU curve, at 2,000 capacities at most; all = every change of slope"},
     {"model", "NAME", NULL, "model whose KV the blocks hold, for sizes in bytes"},
@@ -194,9 +195,8 @@ static enum kvc_status compute(struct ceiling *c, struct kvc_error *err)
     }
     for (size_t i = 0; i < c->n_points; i++)
         capacity[i] = c->point[i].blocks;
-    for (size_t p = 0; p < c->n_policies && st == KVC_OK; p++)
-        st = kvc_ceiling_policy(c->trace, c->policy[p], capacity, c->n_points,
-                                c->hits + p * c->n_points, err);
+    st = kvc_ceiling_grid(c->trace, c->policy, c->n_policies, capacity, c->n_points,
+                          kvc_cli_threads(c->cli), c->hits, err);
     kvc_free(capacity);
     return st;
 }

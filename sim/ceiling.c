@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/units.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- views ---- */
@@ -170,51 +171,48 @@ enum kvc_status kvc_ceiling_content(const struct kvc_trace *trace, struct kvc_hi
 
 /* ---- policies by name ---- */
 
-static const struct ceiling_policy {
-    const char *name;
-    enum kvc_status (*run)(const struct kvc_ceiling_view *, const uint64_t *, size_t,
-                           struct kvc_hits *, uint32_t *, struct kvc_error *);
-} policies[] = {
-    {"lru", kvc_ceiling_lru_of},
-    {"opt", kvc_ceiling_opt_of},
-};
-
 const char *const *kvc_ceiling_policies(void)
 {
-    static const char *const names[] = {"lru", "opt", NULL};
+    static const char *const names[] = {"lru",   "fifo",   "lfu",  "plfu", "lenaware",
+                                        "sieve", "s3fifo", "twoq", "arc",  "opt",
+                                        NULL};
     return names;
 }
 
-static enum kvc_status find_policy(const struct ceiling_policy **out, const char *name,
-                                   struct kvc_error *err)
+static enum kvc_status find_policy(const char **out, const char *name, struct kvc_error *err)
 {
-    static const char *const later[] = {"fifo",  "lfu",    "plfu", "lenaware", "sieve",
-                                        "s3fifo", "twoq", "arc",  NULL};
-    for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++)
-        if (kvc_name_equal(policies[i].name, name)) {
-            *out = &policies[i];
+    char known[160] = "";
+    for (const char *const *p = kvc_ceiling_policies(); *p; p++) {
+        if (kvc_name_equal(*p, name)) {
+            *out = *p;
             return KVC_OK;
         }
-    for (size_t i = 0; later[i]; i++)
-        if (kvc_name_equal(later[i], name))
-            return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "policy",
-                               "%s is not in this version's ceilings; use lru or opt", later[i]);
+        size_t n = strlen(known);
+        snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", *p);
+    }
     const char *near = kvc_name_nearest(name, kvc_ceiling_policies());
     return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "policy",
-                       "there is no policy \"%s\"%s%s%s; known are lru and opt", name,
-                       near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
+                       "there is no policy \"%s\"%s%s%s; known are %s", name,
+                       near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "",
+                       known);
 }
 
 enum kvc_status kvc_ceiling_policy(const struct kvc_trace *trace, const char *policy,
                                    const uint64_t *capacity_blocks, size_t n, struct kvc_hits *out,
                                    struct kvc_error *err)
 {
-    const struct ceiling_policy *p = NULL;
+    const char *name = NULL;
     struct kvc_ceiling_view v;
-    enum kvc_status status = find_policy(&p, policy, err);
+    enum kvc_status status = find_policy(&name, policy, err);
     if (!status && n > 0)
         status = kvc_ceiling_view(&v, trace, err);
-    return status || n == 0 ? status : p->run(&v, capacity_blocks, n, out, NULL, err);
+    if (status || n == 0)
+        return status;
+    if (strcmp(name, "lru") == 0)
+        return kvc_ceiling_lru_of(&v, capacity_blocks, n, out, NULL, err);
+    if (strcmp(name, "opt") == 0)
+        return kvc_ceiling_opt_of(&v, capacity_blocks, n, out, NULL, err);
+    return kvc_ceiling_runs_of(&v, name, capacity_blocks, n, out, NULL, err);
 }
 
 /* ---- curves ---- */

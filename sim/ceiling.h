@@ -35,6 +35,10 @@ enum kvc_status kvc_ceiling_lru_of(const struct kvc_ceiling_view *view,
 enum kvc_status kvc_ceiling_opt_of(const struct kvc_ceiling_view *view,
                                    const uint64_t *capacity_blocks, size_t n, struct kvc_hits *out,
                                    uint32_t *runs, struct kvc_error *err);
+/* policy: one of kvc_runs_policies(). */
+enum kvc_status kvc_ceiling_runs_of(const struct kvc_ceiling_view *view, const char *policy,
+                                    const uint64_t *capacity_blocks, size_t n,
+                                    struct kvc_hits *out, uint32_t *runs, struct kvc_error *err);
 enum kvc_status kvc_ceiling_curve_of(const struct kvc_ceiling_view *view, struct kvc_curve *out,
                                      struct kvc_error *err);
 

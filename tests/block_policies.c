@@ -196,33 +196,38 @@ static void sieve(struct cache *c, uint32_t b, uint32_t at)
     push(c, 1, b);
 }
 
-/* 1 small, 2 main, 3 ghost */
-static void s3fifo_evict(struct cache *c, uint64_t small)
+/* 1 small, 2 main, 3 ghost. As in the paper's algorithm: what small is asked for it looks for to
+ * its end, moving to main what was used more than once. */
+static bool evict_small(struct cache *c, uint64_t ghosts)
 {
-    for (;;) {
-        if (c->count[1] >= small || !c->count[2]) {
-            uint32_t v = c->tail[1];
-            take(c, v);
-            if (c->freq[v] > 1) {
-                c->freq[v] = 0;
-                push(c, 2, v);
-                continue;
-            }
-            gone(c, v);
-            push(c, 3, v);
-            if (c->count[3] > c->capacity - small)
-                take(c, c->tail[3]);
-            return;
-        }
-        uint32_t v = c->tail[2];
+    while (c->count[1]) {
+        uint32_t v = c->tail[1];
         take(c, v);
-        if (c->freq[v]) {
-            c->freq[v]--;
+        if (c->freq[v] > 1) {
+            c->freq[v] = 0;
             push(c, 2, v);
             continue;
         }
         gone(c, v);
-        return;
+        push(c, 3, v);
+        if (c->count[3] > ghosts)
+            take(c, c->tail[3]);
+        return true;
+    }
+    return false;
+}
+
+static void evict_main(struct cache *c)
+{
+    for (;;) {
+        uint32_t v = c->tail[2];
+        take(c, v);
+        if (!c->freq[v]) {
+            gone(c, v);
+            return;
+        }
+        c->freq[v]--;
+        push(c, 2, v);
     }
 }
 
@@ -234,8 +239,9 @@ static void s3fifo(struct cache *c, uint32_t b, uint32_t at)
         c->freq[b] += c->freq[b] < 3;
         return;
     }
-    while (c->size >= c->capacity)
-        s3fifo_evict(c, small);
+    if (c->size == c->capacity && ((c->count[1] < small && c->count[2]) ||
+                                   !evict_small(c, c->capacity - small)))
+        evict_main(c);
     bool ghost = c->which[b] == 3;
     if (ghost)
         take(c, b);

@@ -69,7 +69,7 @@ fi
 refused "no trace" 2 "no trace" ceiling
 refused "two traces" 2 "too many" ceiling a b
 refused "an unknown policy names the nearest" 2 'did you mean "opt"' ceiling x --policy optt
-refused "a policy of a later release" 2 "sieve" ceiling x --policy sieve
+refused "known policies are named" 2 "known are lru, fifo" ceiling x --policy nonsense
 refused "an empty policy" 2 "empty word" ceiling x --policy lru,,opt
 refused "bytes without a model" 2 "needs --model" ceiling x --capacity 512GiB
 refused "a capacity that is none" 2 "capacity" ceiling x --capacity ten

@@ -213,6 +213,11 @@ KVC_API enum kvc_status kvc_ceiling_content(const struct kvc_trace *trace, struc
 KVC_API enum kvc_status kvc_ceiling_policy(const struct kvc_trace *trace, const char *policy,
                                            const uint64_t *capacity_blocks, size_t n,
                                            struct kvc_hits *out, struct kvc_error *err);
+/* Every policy at every capacity, on so many threads; out[policy * n + capacity]. */
+KVC_API enum kvc_status kvc_ceiling_grid(const struct kvc_trace *trace, const char *const *policies,
+                                         size_t n_policies, const uint64_t *capacity_blocks,
+                                         size_t n, uint32_t threads, struct kvc_hits *out,
+                                         struct kvc_error *err);
 KVC_API const char *const *kvc_ceiling_policies(void); /* NULL-terminated, static */
 /* The exact LRU curve: raw hit blocks as a piecewise linear function of capacity, all
  * changes of slope, from (0, 0) to the smallest capacity that reaches the content bound. */

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policies/runs_internal.h"
+
+#include "base/alloc.h"
+#include "base/units.h"
+
+#include <string.h>
+
+static const struct kvc_runs_ops *const table[] = {
+    &kvc_runs_lru,  &kvc_runs_fifo,     &kvc_runs_lfu,    &kvc_runs_plfu, &kvc_runs_lenaware,
+    &kvc_runs_sieve, &kvc_runs_s3fifo, &kvc_runs_twoq, &kvc_runs_arc,
+};
+
+const char *const *kvc_runs_policies(void)
+{
+    static const char *const names[] = {"lru",   "fifo",   "lfu",  "plfu", "lenaware",
+                                        "sieve", "s3fifo", "twoq", "arc",  NULL};
+    return names;
+}
+
+/* ---- a segment's runs, deepest first ---- */
+
+uint32_t kvc_run_at(const struct kvc_runs *c, uint32_t seg, uint32_t lo)
+{
+    uint32_t r = c->deepest[seg];
+    while (r != KVC_RUN_NONE && c->run[r].lo > lo)
+        r = c->run[r].shallower;
+    return r != KVC_RUN_NONE && c->run[r].lo == lo ? r : KVC_RUN_NONE;
+}
+
+static uint32_t *link_before(struct kvc_runs *c, uint32_t seg, uint32_t lo)
+{
+    uint32_t *link = &c->deepest[seg];
+    while (*link != KVC_RUN_NONE && c->run[*link].lo > lo)
+        link = &c->run[*link].shallower;
+    return link;
+}
+
+uint32_t kvc_run_new(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi)
+{
+    uint32_t r = c->free;
+    if (r != KVC_RUN_NONE) {
+        c->free = c->run[r].shallower;
+    } else {
+        if (c->n_runs >= UINT32_MAX - 1 ||
+            !kvc_grow((void **)&c->run, &c->room, c->n_runs + 1, sizeof(*c->run))) {
+            c->failed = true;
+            return KVC_RUN_NONE;
+        }
+        r = (uint32_t)c->n_runs++;
+    }
+    uint32_t *link = link_before(c, seg, lo);
+    c->run[r] = (struct kvc_run){.seg = seg, .lo = lo, .hi = hi, .shallower = *link,
+                                 .newer = KVC_RUN_NONE, .older = KVC_RUN_NONE};
+    *link = r;
+    return r;
+}
+
+void kvc_run_free(struct kvc_runs *c, uint32_t r)
+{
+    uint32_t *link = &c->deepest[c->run[r].seg];
+    while (*link != r)
+        link = &c->run[*link].shallower;
+    *link = c->run[r].shallower;
+    c->run[r].shallower = c->free;
+    c->free = r;
+}
+
+/* ---- queues ---- */
+
+bool kvc_queues_grow(struct kvc_runs *c, size_t n)
+{
+    size_t had = c->n_queues;
+    if (n <= had)
+        return true;
+    n = n < 2 * had ? 2 * had : n;
+    struct kvc_run_queue *queue = kvc_realloc(c->queue, n, sizeof(*queue));
+    if (queue)
+        c->queue = queue;
+    if (!queue) {
+        c->failed = true;
+        return false;
+    }
+    for (size_t i = had; i < n; i++)
+        queue[i] = (struct kvc_run_queue){KVC_RUN_NONE, KVC_RUN_NONE, 0};
+    c->n_queues = n;
+    return true;
+}
+
+void kvc_queue_take(struct kvc_runs *c, uint32_t r)
+{
+    const struct kvc_run *run = &c->run[r];
+    struct kvc_run_queue *q = &c->queue[run->queue];
+    *(run->newer != KVC_RUN_NONE ? &c->run[run->newer].older : &q->newest) = run->older;
+    *(run->older != KVC_RUN_NONE ? &c->run[run->older].newer : &q->oldest) = run->newer;
+    q->blocks -= run->hi - run->lo;
+}
+
+uint32_t kvc_queue_put(struct kvc_runs *c, uint32_t queue, uint32_t r)
+{
+    struct kvc_run_queue *q = &c->queue[queue];
+    struct kvc_run *run = &c->run[r];
+    uint32_t n = q->newest;
+    q->blocks += run->hi - run->lo;
+    run->queue = queue;
+    if (n != KVC_RUN_NONE && c->run[n].seg == run->seg && c->run[n].lo == run->hi &&
+        c->run[n].note == run->note) {
+        c->run[n].lo = run->lo;
+        kvc_run_free(c, r);
+        return n;
+    }
+    run->newer = KVC_RUN_NONE;
+    run->older = n;
+    *(n != KVC_RUN_NONE ? &c->run[n].newer : &q->oldest) = r;
+    q->newest = r;
+    return r;
+}
+
+uint32_t kvc_run_add(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t queue,
+                     uint32_t note)
+{
+    struct kvc_run_queue *q = &c->queue[queue];
+    uint32_t n = q->newest;
+    c->size += hi - lo;
+    if (n != KVC_RUN_NONE && c->run[n].seg == seg && c->run[n].lo == hi &&
+        c->run[n].note == note) {
+        c->run[n].lo = lo;
+        q->blocks += hi - lo;
+        return n;
+    }
+    uint32_t r = kvc_run_new(c, seg, lo, hi);
+    if (r == KVC_RUN_NONE)
+        return r;
+    c->run[r].note = note;
+    return kvc_queue_put(c, queue, r);
+}
+
+void kvc_run_drop(struct kvc_runs *c, uint32_t r, uint32_t n)
+{
+    struct kvc_run *run = &c->run[r];
+    if (kvc_run_resident(c, r))
+        c->size -= n;
+    if (n == run->hi - run->lo) {
+        kvc_queue_take(c, r);
+        kvc_run_free(c, r);
+        return;
+    }
+    c->queue[run->queue].blocks -= n;
+    run->hi -= n;
+}
+
+void kvc_run_move(struct kvc_runs *c, uint32_t r, uint32_t n, uint32_t queue, uint32_t note)
+{
+    bool was = kvc_run_resident(c, r);
+    uint32_t moved = r;
+    if (n == kvc_run_blocks(c, r)) {
+        kvc_queue_take(c, r);
+    } else {
+        uint32_t hi = c->run[r].hi;
+        c->queue[c->run[r].queue].blocks -= n;
+        c->run[r].hi -= n;
+        moved = kvc_run_new(c, c->run[r].seg, hi - n, hi);
+        if (moved == KVC_RUN_NONE)
+            return;
+    }
+    c->run[moved].note = note;
+    moved = kvc_queue_put(c, queue, moved);
+    if (was && !kvc_run_resident(c, moved))
+        c->size -= n;
+    else if (!was && kvc_run_resident(c, moved))
+        c->size += n;
+}
+
+/* ---- the cache ---- */
+
+void kvc_runs_destroy(struct kvc_runs *c)
+{
+    if (!c)
+        return;
+    kvc_free(c->deepest);
+    kvc_free(c->run);
+    kvc_free(c->queue);
+    kvc_free(c->touches);
+    kvc_free(c->used);
+    kvc_free(c->heap);
+    kvc_free(c);
+}
+
+struct kvc_runs *kvc_runs_create(const char *policy, uint64_t capacity, uint32_t n_segments,
+                                 const uint32_t *seg_len, const uint32_t *seg_depth)
+{
+    struct kvc_runs *c = kvc_calloc(1, sizeof(*c));
+    if (!c)
+        return NULL;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        if (kvc_name_equal(table[i]->name, policy))
+            c->ops = table[i];
+    c->capacity = capacity;
+    c->n_segments = n_segments;
+    c->seg_len = seg_len;
+    c->seg_depth = seg_depth;
+    c->free = c->hand = KVC_RUN_NONE;
+    c->deepest = kvc_malloc(n_segments, sizeof(*c->deepest));
+    if (!c->ops || !c->deepest || !kvc_queues_grow(c, 8) || (c->ops->start && !c->ops->start(c))) {
+        kvc_runs_destroy(c);
+        return NULL;
+    }
+    memset(c->deepest, 0xff, n_segments * sizeof(*c->deepest));
+    return c;
+}
+
+bool kvc_runs_failed(const struct kvc_runs *c)
+{
+    return c->failed;
+}
+
+uint32_t kvc_runs_lead(const struct kvc_runs *c, uint32_t seg)
+{
+    uint32_t lead = 0, from = UINT32_MAX; /* of the stretch of resident runs in hand */
+    for (uint32_t r = c->deepest[seg]; r != KVC_RUN_NONE; r = c->run[r].shallower) {
+        const struct kvc_run *run = &c->run[r];
+        if (!kvc_run_resident(c, r)) {
+            from = UINT32_MAX;
+            continue;
+        }
+        if (run->hi != from)
+            lead = run->hi;
+        from = run->lo;
+    }
+    return from == 0 ? lead : 0;
+}
+
+/* The deepest run with blocks before position at. */
+static uint32_t run_before(const struct kvc_runs *c, uint32_t seg, uint32_t at)
+{
+    uint32_t r = c->deepest[seg];
+    while (r != KVC_RUN_NONE && c->run[r].lo >= at)
+        r = c->run[r].shallower;
+    return r;
+}
+
+uint32_t kvc_runs_touch(struct kvc_runs *c, uint32_t seg)
+{
+    uint32_t found = 0, at = c->seg_len[seg];
+    if (!c->capacity)
+        return 0;
+    c->clock++;
+    if (c->touches)
+        c->touches[seg]++;
+    while (at > 0 && !c->failed) {
+        uint32_t r = run_before(c, seg, at);
+        if (r == KVC_RUN_NONE || c->run[r].hi < at) {
+            at -= c->ops->miss(c, seg, r == KVC_RUN_NONE ? 0 : c->run[r].hi, at, KVC_RUN_NONE);
+        } else if (kvc_run_resident(c, r)) {
+            found += kvc_run_blocks(c, r);
+            at = c->run[r].lo;
+            c->ops->hit(c, r);
+        } else {
+            at -= c->ops->miss(c, seg, c->run[r].lo, at, r);
+        }
+    }
+    return found;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Policies that count: lfu (counts begin anew after an eviction) and plfu (they never do). Queue f
+ * holds the runs touched f times, by last touch, so the victim is the oldest of the first queue
+ * that is not empty. Lenaware evicts the block deepest in its request, of equals the one touched
+ * longest ago. */
+#include "policies/runs_internal.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+/* ---- queues by frequency ---- */
+
+static bool start(struct kvc_runs *c)
+{
+    (void)c;
+    return true;
+}
+
+static bool plfu_start(struct kvc_runs *c)
+{
+    c->touches = kvc_calloc(c->n_segments, sizeof(*c->touches));
+    return c->touches != NULL;
+}
+
+/* The first queue from here that is not empty; there is one. */
+static uint32_t lowest(struct kvc_runs *c)
+{
+    uint32_t f = c->hand == KVC_RUN_NONE ? 1 : c->hand;
+    while (!c->queue[f].blocks)
+        f++;
+    c->hand = f;
+    return f;
+}
+
+static void count_to(struct kvc_runs *c, uint32_t r, uint32_t f)
+{
+    if (!kvc_queues_grow(c, (size_t)f + 1))
+        return;
+    kvc_queue_take(c, r);
+    kvc_queue_put(c, f, r);
+}
+
+/* Newcomers join queue f. */
+static uint32_t join(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t f)
+{
+    uint32_t n = hi - lo;
+    if (!kvc_queues_grow(c, (size_t)f + 1))
+        return n;
+    if (c->size < c->capacity) {
+        n = kvc_least(n, c->capacity - c->size);
+    } else {
+        uint32_t from = lowest(c), r = c->queue[from].oldest;
+        struct kvc_run *run = &c->run[r];
+        if (from == f && c->queue[f].newest == r && run->seg == seg && run->lo == hi) {
+            run->lo -= n; /* each newcomer pushes out the one before the last ones */
+            run->hi -= n;
+            return n;
+        }
+        n = from > f ? 1 : kvc_least(n, kvc_run_blocks(c, r));
+        kvc_run_drop(c, r, n);
+    }
+    if (c->hand == KVC_RUN_NONE || f < c->hand)
+        c->hand = f;
+    kvc_run_add(c, seg, hi - n, hi, f, 0);
+    return n;
+}
+
+static void lfu_hit(struct kvc_runs *c, uint32_t r)
+{
+    count_to(c, r, c->run[r].queue + 1);
+}
+
+static uint32_t lfu_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
+                         uint32_t ghost)
+{
+    (void)ghost;
+    return join(c, seg, lo, hi, 1);
+}
+
+static void plfu_hit(struct kvc_runs *c, uint32_t r)
+{
+    count_to(c, r, c->touches[c->run[r].seg]);
+}
+
+/* All blocks of a segment have been touched equally often. */
+static uint32_t plfu_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
+                          uint32_t ghost)
+{
+    (void)ghost;
+    return join(c, seg, lo, hi, c->touches[seg]);
+}
+
+const struct kvc_runs_ops kvc_runs_lfu = {.name = "lfu", .start = start, .hit = lfu_hit,
+                                          .miss = lfu_miss};
+const struct kvc_runs_ops kvc_runs_plfu = {.name = "plfu", .start = plfu_start, .hit = plfu_hit,
+                                           .miss = plfu_miss};
+
+/* ---- lenaware: a heap of runs, the victim on top; older holds a run's place in it ---- */
+
+static uint32_t end_depth(const struct kvc_runs *c, uint32_t r)
+{
+    return c->seg_depth[c->run[r].seg] + c->run[r].hi;
+}
+
+static bool goes_first(const struct kvc_runs *c, uint32_t a, uint32_t b)
+{
+    uint32_t x = end_depth(c, a), y = end_depth(c, b);
+    return x != y ? x > y : c->run[a].stamp < c->run[b].stamp;
+}
+
+static void place(struct kvc_runs *c, size_t i, uint32_t r)
+{
+    c->heap[i] = r;
+    c->run[r].older = (uint32_t)i;
+}
+
+/* The run at i may belong higher or lower. */
+static void sift(struct kvc_runs *c, size_t i)
+{
+    uint32_t r = c->heap[i];
+    size_t k;
+    for (; i && goes_first(c, r, c->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        place(c, i, c->heap[(i - 1) / 2]);
+    while ((k = 2 * i + 1) < c->n_heap) {
+        k += k + 1 < c->n_heap && goes_first(c, c->heap[k + 1], c->heap[k]);
+        if (!goes_first(c, c->heap[k], r))
+            break;
+        place(c, i, c->heap[k]);
+        i = k;
+    }
+    place(c, i, r);
+}
+
+static void heap_take(struct kvc_runs *c, uint32_t r)
+{
+    size_t i = c->run[r].older;
+    uint32_t last = c->heap[--c->n_heap];
+    if (last == r)
+        return;
+    place(c, i, last);
+    sift(c, i);
+}
+
+static void heap_put(struct kvc_runs *c, uint32_t r)
+{
+    if (!kvc_grow((void **)&c->heap, &c->heap_room, c->n_heap + 1, sizeof(*c->heap))) {
+        c->failed = true;
+        return;
+    }
+    place(c, c->n_heap++, r);
+    sift(c, c->n_heap - 1);
+}
+
+/* The deeper neighbour, if this touch has been there. */
+static uint32_t neighbour(const struct kvc_runs *c, uint32_t seg, uint32_t hi)
+{
+    uint32_t n = kvc_run_at(c, seg, hi);
+    return n != KVC_RUN_NONE && c->run[n].stamp == c->clock ? n : KVC_RUN_NONE;
+}
+
+static void lenaware_hit(struct kvc_runs *c, uint32_t r)
+{
+    uint32_t n = neighbour(c, c->run[r].seg, c->run[r].hi);
+    if (n != KVC_RUN_NONE) {
+        c->run[n].lo = c->run[r].lo;
+        heap_take(c, r);
+        kvc_run_free(c, r);
+        return;
+    }
+    c->run[r].stamp = c->clock;
+    sift(c, c->run[r].older);
+}
+
+/* How many blocks the top loses before another run goes first. */
+static uint32_t stays_first(const struct kvc_runs *c, uint32_t most)
+{
+    uint32_t top = c->heap[0], second;
+    if (c->n_heap == 1)
+        return most;
+    second = c->heap[1];
+    if (c->n_heap > 2 && goes_first(c, c->heap[2], second))
+        second = c->heap[2];
+    uint32_t n = end_depth(c, top) - end_depth(c, second) +
+                 (c->run[top].stamp < c->run[second].stamp);
+    return n < most ? n : most;
+}
+
+/* The top loses its n deepest blocks. */
+static void shorten_top(struct kvc_runs *c, uint32_t n)
+{
+    uint32_t r = c->heap[0];
+    c->size -= n;
+    if (n == kvc_run_blocks(c, r)) {
+        heap_take(c, r);
+        kvc_run_free(c, r);
+        return;
+    }
+    c->run[r].hi -= n;
+    sift(c, 0);
+}
+
+static uint32_t lenaware_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
+                              uint32_t ghost)
+{
+    uint32_t n = hi - lo, own = neighbour(c, seg, hi);
+    (void)ghost;
+    if (c->size < c->capacity) {
+        n = kvc_least(n, c->capacity - c->size);
+    } else if (own != KVC_RUN_NONE && c->heap[0] == own) {
+        n = stays_first(c, n); /* each newcomer pushes out the deepest of those before */
+        c->run[own].lo -= n;
+        c->run[own].hi -= n;
+        sift(c, 0);
+        return n;
+    } else {
+        n = own == KVC_RUN_NONE ? 1 : stays_first(c, kvc_least(n, kvc_run_blocks(c, c->heap[0])));
+        shorten_top(c, n);
+    }
+    c->size += n;
+    if (own != KVC_RUN_NONE) {
+        c->run[own].lo -= n;
+        return n;
+    }
+    uint32_t r = kvc_run_new(c, seg, hi - n, hi);
+    if (r == KVC_RUN_NONE)
+        return n;
+    c->run[r].stamp = c->clock;
+    heap_put(c, r);
+    return n;
+}
+
+const struct kvc_runs_ops kvc_runs_lenaware = {.name = "lenaware", .hit = lenaware_hit,
+                                               .miss = lenaware_miss};

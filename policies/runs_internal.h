@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the policies by runs are made of: runs, the segment's list of its runs, and queues. */
+#ifndef KVC_POLICIES_RUNS_INTERNAL_H
+#define KVC_POLICIES_RUNS_INTERNAL_H
+
+#include "policies/runs.h"
+
+#define KVC_RUN_NONE UINT32_MAX
+
+struct kvc_run {
+    uint32_t seg, lo, hi;     /* blocks [lo, hi) of the segment */
+    uint32_t shallower;       /* next run of the segment; also links free runs */
+    uint32_t newer, older;    /* in its queue */
+    uint32_t queue;
+    uint32_t note;            /* the policy's: frequency, visited */
+    uint64_t stamp;           /* of its last touch, where the policy orders by it */
+};
+
+struct kvc_run_queue {
+    uint32_t newest, oldest;
+    uint64_t blocks;
+};
+
+struct kvc_runs_ops {
+    const char *name;
+    uint32_t resident_queues; /* runs of these are resident, of later ones ghosts; 0: all are */
+    bool (*start)(struct kvc_runs *c);
+    void (*hit)(struct kvc_runs *c, uint32_t run); /* all of a resident run */
+    /* Takes in blocks [hi - j, hi) of those up to hi from lo on, none of them resident, and
+     * returns j >= 1. ghost: the run that remembers all of [lo, hi), or KVC_RUN_NONE. */
+    uint32_t (*miss)(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost);
+};
+
+struct kvc_runs {
+    const struct kvc_runs_ops *ops;
+    uint64_t capacity, size; /* resident blocks */
+    uint32_t n_segments;
+    const uint32_t *seg_len, *seg_depth;
+    uint32_t *deepest; /* by segment: its deepest run */
+    struct kvc_run *run;
+    size_t n_runs, room;
+    uint32_t free;
+    struct kvc_run_queue *queue;
+    size_t n_queues;
+    bool failed;
+
+    uint64_t clock;    /* touches of segments */
+    uint32_t hand;     /* sieve */
+    double target;     /* arc's p */
+    uint64_t small, ghosts; /* sizes the policy wants */
+    uint32_t *touches; /* by segment */
+    uint64_t *used;    /* bitmap of queues with something in them */
+    uint32_t *heap;    /* of runs */
+    size_t n_heap, heap_room;
+};
+
+static inline uint32_t kvc_run_blocks(const struct kvc_runs *c, uint32_t r)
+{
+    return c->run[r].hi - c->run[r].lo;
+}
+
+static inline bool kvc_run_resident(const struct kvc_runs *c, uint32_t r)
+{
+    return !c->ops->resident_queues || c->run[r].queue < c->ops->resident_queues;
+}
+
+static inline uint32_t kvc_least(uint64_t a, uint64_t b)
+{
+    return (uint32_t)(a < b ? a : b);
+}
+
+/* ---- queues ---- */
+
+void kvc_queue_take(struct kvc_runs *c, uint32_t r);
+/* As the newest; joins the newest there is when that is the next deeper piece with the same note.
+ * Returns the run that now holds the blocks. */
+uint32_t kvc_queue_put(struct kvc_runs *c, uint32_t queue, uint32_t r);
+
+/* ---- runs; each keeps size and the queues' sums right ---- */
+
+/* New blocks as the newest of a queue. The run that now holds them, KVC_RUN_NONE without memory. */
+uint32_t kvc_run_add(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t queue,
+                     uint32_t note);
+/* Forgets the deepest n blocks of a run, which vanishes with its last. */
+void kvc_run_drop(struct kvc_runs *c, uint32_t r, uint32_t n);
+/* Moves the deepest n blocks of a run to another queue, as its newest. */
+void kvc_run_move(struct kvc_runs *c, uint32_t r, uint32_t n, uint32_t queue, uint32_t note);
+/* A run in no queue, linked into its segment; for policies with an order of their own. */
+uint32_t kvc_run_new(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi);
+void kvc_run_free(struct kvc_runs *c, uint32_t r);
+/* The run just below [.., hi) of the segment that begins at hi, or KVC_RUN_NONE. */
+uint32_t kvc_run_at(const struct kvc_runs *c, uint32_t seg, uint32_t lo);
+
+bool kvc_queues_grow(struct kvc_runs *c, size_t n);
+
+extern const struct kvc_runs_ops kvc_runs_lru, kvc_runs_fifo, kvc_runs_sieve, kvc_runs_lfu,
+    kvc_runs_plfu, kvc_runs_lenaware, kvc_runs_s3fifo, kvc_runs_twoq, kvc_runs_arc;
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Policies of one queue: lru, fifo, and sieve (Zhang et al., NSDI 2024). */
+#include "policies/runs_internal.h"
+
+/* The newcomer's turn has come: for want blocks, room for how many without an eviction, else the
+ * oldest run makes room for at most its own length. */
+static uint32_t make_room(struct kvc_runs *c, uint32_t want)
+{
+    if (c->size < c->capacity)
+        return kvc_least(want, c->capacity - c->size);
+    uint32_t victim = c->queue[0].oldest, n = kvc_least(want, kvc_run_blocks(c, victim));
+    kvc_run_drop(c, victim, n);
+    return n;
+}
+
+static uint32_t miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost)
+{
+    uint32_t n = make_room(c, hi - lo);
+    (void)ghost;
+    kvc_run_add(c, seg, hi - n, hi, 0, 0);
+    return n;
+}
+
+static void lru_hit(struct kvc_runs *c, uint32_t r)
+{
+    if (c->queue[0].newest == r)
+        return;
+    kvc_queue_take(c, r);
+    kvc_queue_put(c, 0, r);
+}
+
+static void fifo_hit(struct kvc_runs *c, uint32_t r)
+{
+    (void)c, (void)r;
+}
+
+const struct kvc_runs_ops kvc_runs_lru = {.name = "lru", .hit = lru_hit, .miss = miss};
+const struct kvc_runs_ops kvc_runs_fifo = {.name = "fifo", .hit = fifo_hit, .miss = miss};
+
+/* ---- sieve: note 1 = visited ---- */
+
+static void sieve_hit(struct kvc_runs *c, uint32_t r)
+{
+    c->run[r].note = 1;
+}
+
+/* The run that the hand stops at, the deepest block of which is the victim. */
+static uint32_t sieve_victim(struct kvc_runs *c)
+{
+    uint32_t r = c->hand != KVC_RUN_NONE ? c->hand : c->queue[0].oldest;
+    while (c->run[r].note) {
+        c->run[r].note = 0;
+        r = c->run[r].newer != KVC_RUN_NONE ? c->run[r].newer : c->queue[0].oldest;
+    }
+    return r;
+}
+
+static uint32_t sieve_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
+                           uint32_t ghost)
+{
+    uint32_t n = hi - lo;
+    (void)ghost;
+    if (c->size < c->capacity) {
+        n = kvc_least(n, c->capacity - c->size);
+    } else {
+        uint32_t r = sieve_victim(c), blocks = kvc_run_blocks(c, r);
+        bool newest = c->queue[0].newest == r;
+        if (newest && blocks > 1 && c->run[r].seg == seg && c->run[r].lo == hi) {
+            c->hand = r; /* each newcomer pushes out the deepest of those before it */
+            c->run[r].lo -= n;
+            c->run[r].hi -= n;
+            return n;
+        }
+        /* Of the newest run the hand passes on to the first newcomer, not to the end. */
+        n = newest ? 1 : kvc_least(n, blocks);
+        c->hand = n == blocks ? c->run[r].newer : r;
+        kvc_run_drop(c, r, n);
+    }
+    kvc_run_add(c, seg, hi - n, hi, 0, 0);
+    return n;
+}
+
+const struct kvc_runs_ops kvc_runs_sieve = {.name = "sieve", .hit = sieve_hit, .miss = sieve_miss};

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Policies by runs against the same policies block by block. */
+#include "policies/runs.h"
+#include "tests/block_policies.h"
+
+#include "base/rng.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define SEGMENTS 24
+#define REQUESTS 80
+
+/* A random forest of segments and random requests, each the path to some segment. */
+struct forest {
+    uint32_t n, len[SEGMENTS], depth[SEGMENTS], first[SEGMENTS], parent[SEGMENTS];
+    uint32_t n_requests, seg[REQUESTS], n_blocks;
+};
+
+static void make(struct forest *f, uint64_t *rng)
+{
+    uint32_t longest = 1 + (uint32_t)kvc_rng_below(rng, 12);
+    f->n = 1 + (uint32_t)kvc_rng_below(rng, SEGMENTS);
+    f->n_blocks = 0;
+    for (uint32_t s = 0; s < f->n; s++) {
+        f->parent[s] = kvc_rng_below(rng, 4) ? (uint32_t)kvc_rng_below(rng, s + 1) : s;
+        f->len[s] = 1 + (uint32_t)kvc_rng_below(rng, longest);
+        bool root = f->parent[s] == s;
+        f->depth[s] = root ? 0 : f->depth[f->parent[s]] + f->len[f->parent[s]];
+        if (root)
+            f->parent[s] = UINT32_MAX;
+        f->first[s] = f->n_blocks;
+        f->n_blocks += f->len[s];
+    }
+    f->n_requests = 1 + (uint32_t)kvc_rng_below(rng, REQUESTS);
+    for (uint32_t r = 0; r < f->n_requests; r++)
+        f->seg[r] = (uint32_t)kvc_rng_below(rng, f->n);
+}
+
+static void paths(const struct forest *f, uint32_t **path, uint32_t *length)
+{
+    for (uint32_t r = 0; r < f->n_requests; r++) {
+        uint32_t s = f->seg[r];
+        length[r] = f->depth[s] + f->len[s];
+        path[r] = malloc(length[r] * sizeof(*path[r]));
+        assert_non_null(path[r]);
+        for (; s != UINT32_MAX; s = f->parent[s])
+            for (uint32_t i = 0; i < f->len[s]; i++)
+                path[r][f->depth[s] + i] = f->first[s] + i;
+    }
+}
+
+static uint64_t by_runs(const struct forest *f, const char *policy, uint64_t capacity,
+                        uint32_t *runs)
+{
+    uint64_t access = 0;
+    struct kvc_runs *c = kvc_runs_create(policy, capacity, f->n, f->len, f->depth);
+    assert_non_null(c);
+    for (uint32_t r = 0; r < f->n_requests; r++) {
+        runs[r] = 0;
+        for (uint32_t s = f->seg[r]; s != UINT32_MAX; s = f->parent[s]) {
+            uint32_t lead = kvc_runs_lead(c, s);
+            runs[r] = lead < f->len[s] ? lead : runs[r] + lead;
+        }
+        for (uint32_t s = f->seg[r]; s != UINT32_MAX; s = f->parent[s])
+            access += kvc_runs_touch(c, s);
+    }
+    assert_false(kvc_runs_failed(c));
+    kvc_runs_destroy(c);
+    return access;
+}
+
+static void runs_give_what_blocks_give(void **state)
+{
+    const char *given = getenv("KVC_TEST_CASES");
+    uint64_t rng = kvc_rng_stream(7, "runs"), cases = given ? strtoull(given, NULL, 10) : 2000;
+    uint32_t want[REQUESTS], got[REQUESTS], length[REQUESTS], *path[REQUESTS];
+    (void)state;
+    for (uint64_t i = 0; i < cases; i++) {
+        struct forest f;
+        make(&f, &rng);
+        paths(&f, path, length);
+        struct block_log log = {f.n_requests, f.n_blocks, (const uint32_t *const *)path, length};
+        uint64_t capacity = kvc_rng_below(&rng, f.n_blocks + 2);
+        for (const char *const *p = kvc_runs_policies(); *p; p++) {
+            struct block_counts counts = block_policy_run(&log, *p, true, capacity, want);
+            uint64_t access = by_runs(&f, *p, capacity, got);
+            for (uint32_t r = 0; r < f.n_requests; r++)
+                if (want[r] != got[r])
+                    fail_msg("case %llu, %s, %llu blocks: request %u: run %u, expected %u",
+                             (unsigned long long)i, *p, (unsigned long long)capacity, r, got[r],
+                             want[r]);
+            if (access != counts.access)
+                fail_msg("case %llu, %s, %llu blocks: %llu access hits, expected %llu",
+                         (unsigned long long)i, *p, (unsigned long long)capacity,
+                         (unsigned long long)access, (unsigned long long)counts.access);
+        }
+        for (uint32_t r = 0; r < f.n_requests; r++)
+            free(path[r]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(runs_give_what_blocks_give),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
