@@ -243,6 +243,19 @@ static bool put_rare(struct kvc_forest *f, const struct kvc_row *row)
     return true;
 }
 
+static bool put_row(struct kvc_forest *f, const struct kvc_row *row, uint32_t prompt,
+                    uint32_t output)
+{
+    if (!reserve_row(f) || !put_u32(f, &f->output_node, output) || !put_rare(f, row))
+        return false;
+    f->time_ns[f->n_rows] = row->time_ns;
+    f->input[f->n_rows] = row->input_tokens;
+    f->output[f->n_rows] = row->output_tokens;
+    f->prompt_node[f->n_rows] = prompt;
+    f->n_rows++;
+    return true;
+}
+
 /* ---- rows on their way in ---- */
 
 static void look_ahead(const struct kvc_forest *f, struct kvc_pending *p)
@@ -280,17 +293,12 @@ static enum kvc_status settle(struct kvc_forest *f, struct kvc_error *err)
     if (more > KVC_ROOT_BASE - f->n_nodes)
         return kvc_fail(err, KVC_ERR_LIMIT,
                         "more than 4.0 billion distinct blocks; import a shorter window");
-    if (!reserve_nodes(f, more) || !reserve_row(f) ||
+    if (!reserve_nodes(f, more) ||
         (row->n_ids && !walk(f, p->cur, p->i, row->ids, row->n_ids, &prompt)) ||
         (row->n_output_ids &&
          !walk(f, root, 0, row->output_ids, row->n_output_ids, &output)) ||
-        !put_u32(f, &f->output_node, output) || !put_rare(f, row))
+        !put_row(f, row, prompt, output))
         return kvc_fail_nomem(err);
-    f->time_ns[f->n_rows] = row->time_ns;
-    f->input[f->n_rows] = row->input_tokens;
-    f->output[f->n_rows] = row->output_tokens;
-    f->prompt_node[f->n_rows] = prompt;
-    f->n_rows++;
     return KVC_OK;
 }
 
@@ -309,6 +317,10 @@ enum kvc_status kvc_forest_add(struct kvc_forest *f, const struct kvc_row *row,
     size_t n = row->n_ids + row->n_output_ids;
     if (row->root_key >= UINT32_MAX - 1 - KVC_ROOT_BASE)
         return kvc_fail(err, KVC_ERR_LIMIT, "more than 268 million separate id spaces");
+    if (n == 0 && f->n_rows == f->n_taken) { /* nothing to look up, and no row to stay behind */
+        f->n_taken++;
+        return put_row(f, row, KVC_NODE_NONE, KVC_NODE_NONE) ? KVC_OK : kvc_fail_nomem(err);
+    }
     if (f->n_taken - f->n_rows == KVC_PENDING) {
         enum kvc_status status = settle(f, err);
         if (status != KVC_OK)

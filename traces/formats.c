@@ -10,6 +10,10 @@
     F(litellm, "litellm")                                                                          \
     F(usage_jsonl, "usage-jsonl")                                                                  \
     F(kvcast_csv, "kvcast-csv")                                                                    \
+    F(azure, "azure")                                                                              \
+    F(burstgpt, "burstgpt")                                                                        \
+    F(vidur, "vidur")                                                                              \
+    F(blis_tracev2, "blis-tracev2")                                                                \
     F(dynamo, "dynamo")                                                                            \
     F(qwen_bailian, "qwen-bailian")                                                                \
     F(ragpulse, "ragpulse")                                                                        \
