@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The gnuplot scripts. Each stands alone, data included, so that a user can keep and change it. */
 #include "base/alloc.h"
-#include "reports/plot.h"
+#include "reports/plot_parts.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -9,97 +9,21 @@
 
 #define GIB (1024.0 * 1024 * 1024)
 #define BUCKETS 240
-#define LINE 18 /* points from one line of text to the next */
-#define BELOW 62 /* points under the x axis: its numbers and its name */
-
-static struct kvc_str num(double v)
-{
-    if (!isfinite(v))
-        return (struct kvc_str){"NaN"};
-    return kvc_fmt_fixed(v, fabs(v) < 1 ? 8 : fabs(v) < 1e5 ? 4 : 0, false);
-}
-
-/* In double quotes gnuplot knows escapes and enhanced text; names may hold anything. */
-static void put_quoted(struct kvc_text *t, const char *s)
-{
-    kvc_text_add(t, "\"");
-    for (; *s; s++) {
-        if (strchr("_^{}@&~", *s))
-            kvc_text_add(t, "\\\\");
-        else if (*s == '"' || *s == '\\' || *s == '`' || *s == '$')
-            continue;
-        if ((unsigned char)*s >= 0x20)
-            kvc_text_addn(t, s, 1);
-    }
-    kvc_text_add(t, "\"");
-}
-
-static void begin(struct kvc_text *t, int width, int height)
-{
-    const char *ink = kvc_colour_light("ink"), *muted = kvc_colour_light("muted");
-    kvc_text_addf(t, "set terminal svg size %d,%d enhanced font 'sans-serif,13'\n", width, height);
-    kvc_text_addf(t, "set border 1 lc rgb '%s'\nset tics nomirror textcolor rgb '%s'\n", muted,
-                  ink);
-    kvc_text_addf(t, "set grid ytics lt 1 lw 1 lc rgb '%s'\nset ytics scale 0\n",
-                  kvc_colour_light("grid"));
-    kvc_text_add(t, "set xtics out scale 0.6\nset encoding utf8\nset key off\n");
-}
-
-/* Margins in points, so that labels outside the axes find the room they need. */
-static void put_margins(struct kvc_text *t, int width, int height, int top, int bottom)
-{
-    kvc_text_addf(t, "set lmargin at screen %s\nset rmargin at screen %s\n",
-                  num(56.0 / width).s, num(1 - 18.0 / width).s);
-    kvc_text_addf(t, "set tmargin at screen %s\nset bmargin at screen %s\n",
-                  num(1 - (double)top / height).s, num((double)bottom / height).s);
-}
-
-static void end(struct kvc_text *t)
-{
-    kvc_text_add(t, "reset\n");
-}
-
-static void put_label(struct kvc_text *t, const char *text, const char *where, const char *align,
-                      const char *colour)
-{
-    kvc_text_add(t, "set label ");
-    put_quoted(t, text);
-    kvc_text_addf(t, " at %s %s front textcolor rgb '%s'\n", where, align,
-                  kvc_colour_light(colour));
-}
-
-static void put_axis(struct kvc_text *t, const char *axis, const char *text)
-{
-    kvc_text_addf(t, "set %slabel ", axis);
-    put_quoted(t, text);
-    kvc_text_addf(t, " textcolor rgb '%s'\n", kvc_colour_light("muted"));
-}
-
-static void put_percent_axis(struct kvc_text *t)
-{
-    kvc_text_add(t, "set yrange [0:100]\nset ytics 0,20,100 format '%g %%'\n");
-}
+#define LINE KVC_PLOT_LINE
+#define BELOW KVC_PLOT_BELOW
 
 /* ---- hit rate against capacity ---- */
-
-/* A scale from 0 to at least max, in at most n steps of 1, 2 or 5 times a power of ten. */
-static void put_scale(struct kvc_text *t, double max, int n, const char *format)
-{
-    double raw = max > 0 ? max / n : 0.2, base = pow(10, floor(log10(raw))), m = raw / base;
-    double step = base * (m <= 1 ? 1 : m <= 2 ? 2 : m <= 5 ? 5 : 10);
-    kvc_text_addf(t, "set yrange [0:%s]\nset ytics 0,%s format '%s'\n",
-                  num(step * ceil(max > 0 ? max / step : 1)).s, num(step).s, format);
-}
 
 static void put_capacity_tics(struct kvc_text *t, double low, double high)
 {
     int first = (int)floor(log2(low)), last = (int)ceil(log2(high));
     int step = (last - first + 5) / 6;
     step = step < 1 ? 1 : step;
-    kvc_text_addf(t, "set logscale x 2\nset xrange [%s:%s]\nset xtics (", num(low).s, num(high).s);
+    kvc_text_addf(t, "set logscale x 2\nset xrange [%s:%s]\nset xtics (", kvc_plot_num(low).s,
+                  kvc_plot_num(high).s);
     for (int e = first; e <= last; e += step)
         kvc_text_addf(t, "%s\"%s\" %s", e == first ? "" : ", ", kvc_fmt_bytes(ldexp(GIB, e)).s,
-                      num(ldexp(1, e)).s);
+                      kvc_plot_num(ldexp(1, e)).s);
     kvc_text_add(t, ")\n");
 }
 
@@ -124,12 +48,14 @@ static void put_tier_marks(struct kvc_text *t, const struct kvc_result *r, doubl
             continue;
         double at = log(sum / low) / log(high / low), y = 1 + line * (0.7 + i);
         kvc_text_addf(t, "set arrow from %s,%s to %s,graph %s nohead dt 3 lw 1.5 lc rgb '%s'\n",
-                      num(sum).s, num(100 * curve_at(r, sum * GIB)).s, num(sum).s,
-                      num(y + 0.3 * line).s, kvc_colour_light("muted"));
-        snprintf(where, sizeof(where), "%s,graph %s", num(sum).s, num(y).s);
+                      kvc_plot_num(sum).s, kvc_plot_num(100 * curve_at(r, sum * GIB)).s,
+                      kvc_plot_num(sum).s,
+                      kvc_plot_num(y + 0.3 * line).s, kvc_colour_light("muted"));
+        snprintf(where, sizeof(where), "%s,graph %s", kvc_plot_num(sum).s, kvc_plot_num(y).s);
         snprintf(text, sizeof(text), "%s%.20s %s", i ? "+ " : "", kvc_tier_title(r->tiers[i].name),
                  kvc_fmt_bytes(sum * GIB).s);
-        put_label(t, text, where, at > 0.25 ? "right offset -0.7,0" : "left offset 0.7,0", "muted");
+        kvc_plot_label(t, text, where, at > 0.25 ? "right offset -0.7,0" : "left offset 0.7,0",
+                       "muted");
     }
 }
 
@@ -139,9 +65,9 @@ static void put_curve(struct kvc_text *t, const struct kvc_result *r)
     for (uint32_t i = 0; i < r->n_curve; i++) {
         const struct kvc_capacity_point *p = &r->curve[i];
         if (p->capacity_bytes && !isnan(p->lru_token_hit_rate))
-            kvc_text_addf(t, "%s %s %s\n", num((double)p->capacity_bytes / GIB).s,
-                          num(100 * p->lru_token_hit_rate).s,
-                          num(100 * p->opt_token_hit_rate).s);
+            kvc_text_addf(t, "%s %s %s\n", kvc_plot_num((double)p->capacity_bytes / GIB).s,
+                          kvc_plot_num(100 * p->lru_token_hit_rate).s,
+                          kvc_plot_num(100 * p->opt_token_hit_rate).s);
     }
     kvc_text_add(t, "END\n");
 }
@@ -165,11 +91,13 @@ static void put_curve_names(struct kvc_text *t, const struct kvc_result *r)
     const struct kvc_capacity_point *p = &r->curve[at];
     double x = (double)p->capacity_bytes / GIB;
     if (widest >= 0) {
-        snprintf(where, sizeof(where), "%s,%s", num(x).s, num(100 * p->opt_token_hit_rate).s);
-        put_label(t, "optimum", where, "right offset -1,0.4", "green");
+        snprintf(where, sizeof(where), "%s,%s", kvc_plot_num(x).s,
+                 kvc_plot_num(100 * p->opt_token_hit_rate).s);
+        kvc_plot_label(t, "optimum", where, "right offset -1,0.4", "green");
     }
-    snprintf(where, sizeof(where), "%s,%s", num(x).s, num(100 * p->lru_token_hit_rate).s);
-    put_label(t, "LRU", where, "left offset 1,-0.5", "blue");
+    snprintf(where, sizeof(where), "%s,%s", kvc_plot_num(x).s,
+             kvc_plot_num(100 * p->lru_token_hit_rate).s);
+    kvc_plot_label(t, "LRU", where, "left offset 1,-0.5", "blue");
 }
 
 static double top_rate(const struct kvc_result *r, const struct kvc_findings *f)
@@ -199,39 +127,40 @@ static bool plot_capacity(struct kvc_text *t, int width, int height, const struc
         total += (double)r->tiers[i].capacity_bytes / GIB;
     high = fmax(high, 1.25 * total);
     high = high < 2 * low ? 2 * low : high;
-    begin(t, width, height);
+    kvc_plot_begin(t, width, height);
     put_curve(t, r);
     put_capacity_tics(t, low, high);
-    put_scale(t, 100 * top_rate(r, f), 5, "%g %%");
-    put_axis(t, "x", "capacity of one shared pool, log scale");
+    kvc_plot_scale(t, 100 * top_rate(r, f), 5, "%g %%");
+    kvc_plot_axis(t, "x", "capacity of one shared pool, log scale");
     int top = 10 + LINE * (int)r->n_tiers;
-    put_margins(t, width, height, top, BELOW);
+    kvc_plot_margins(t, width, height, top, BELOW);
     put_tier_marks(t, r, low, high, (double)LINE / (height - top - BELOW));
     char text[128], where[128];
     if (f->bounds) {
         kvc_text_addf(t,
                       "set arrow from graph 0,first %s to graph 1,first %s nohead dt 2 "
                       "lc rgb '%s'\n",
-                      num(100 * r->content_token_hit_rate).s,
-                      num(100 * r->content_token_hit_rate).s, kvc_colour_light("ink"));
+                      kvc_plot_num(100 * r->content_token_hit_rate).s,
+                      kvc_plot_num(100 * r->content_token_hit_rate).s, kvc_colour_light("ink"));
         snprintf(where, sizeof(where), "graph 0.01,first %s",
-                 num(100 * r->content_token_hit_rate).s);
+                 kvc_plot_num(100 * r->content_token_hit_rate).s);
         snprintf(text, sizeof(text), "content bound %s",
                  kvc_fmt_percent(r->content_token_hit_rate).s);
-        put_label(t, text, where, "left offset 0,0.6", "ink");
+        kvc_plot_label(t, text, where, "left offset 0,0.6", "ink");
     }
     put_curve_names(t, r);
     if (!isnan(f->hit_rate) && total >= low) {
-        snprintf(where, sizeof(where), "%s,%s", num(total).s, num(100 * f->hit_rate).s);
+        snprintf(where, sizeof(where), "%s,%s", kvc_plot_num(total).s,
+                 kvc_plot_num(100 * f->hit_rate).s);
         snprintf(text, sizeof(text), "this run %s", kvc_fmt_percent(f->hit_rate).s);
-        put_label(t, text, where, "right offset -1,-1", "orange");
+        kvc_plot_label(t, text, where, "right offset -1,-1", "orange");
         kvc_text_addf(t, "set object circle at %s size screen 0.008 front fs solid fc rgb '%s'\n",
                       where, kvc_colour_light("orange"));
     }
     kvc_text_addf(t, "plot $curve using 1:3 with lines lw 2 lc rgb '%s', "
                      "$curve using 1:2 with lines lw 2.5 lc rgb '%s'\n",
                   kvc_colour_light("green"), kvc_colour_light("blue"));
-    end(t);
+    kvc_plot_end(t);
     return true;
 }
 
@@ -248,28 +177,31 @@ static void put_percentiles(struct kvc_text *t, const struct kvc_dist *d, double
         if (!(ms[i] >= low && ms[i] <= high))
             continue;
         bool left = log(ms[i] / low) / log(high / low) < 0.2;
-        snprintf(where, sizeof(where), "%s,graph %s", num(ms[i]).s, num(1 + line * (0.7 + i)).s);
+        snprintf(where, sizeof(where), "%s,graph %s", kvc_plot_num(ms[i]).s,
+                 kvc_plot_num(1 + line * (0.7 + i)).s);
         snprintf(text, sizeof(text), "%s %s", names[i], kvc_fmt_ms(ms[i]).s);
         kvc_text_addf(t,
                       "set arrow from %s,graph 0 to %s,graph %s nohead dt 3 lw 1.5 lc rgb '%s'\n",
-                      num(ms[i]).s, num(ms[i]).s, num(1 + line * (1 + i)).s,
+                      kvc_plot_num(ms[i]).s, kvc_plot_num(ms[i]).s,
+                      kvc_plot_num(1 + line * (1 + i)).s,
                       kvc_colour_light("muted"));
-        put_label(t, text, where, left ? "left offset 0.7,0" : "right offset -0.7,0", "muted");
+        kvc_plot_label(t, text, where, left ? "left offset 0.7,0" : "right offset -0.7,0", "muted");
     }
 }
 
 /* unit: ms of what the tics count. */
 static void put_time_tics(struct kvc_text *t, double low, double high, double unit)
 {
-    kvc_text_addf(t, "set logscale x\nset xrange [%s:%s]\nset xtics (", num(low).s, num(high).s);
+    kvc_text_addf(t, "set logscale x\nset xrange [%s:%s]\nset xtics (", kvc_plot_num(low).s,
+                  kvc_plot_num(high).s);
     bool first = true;
     for (double decade = pow(10, floor(log10(low))); decade <= high; decade *= 10) {
         kvc_text_addf(t, "%s\"%s\" %s", first ? "" : ", ", kvc_fmt_general(decade / unit).s,
-                      num(decade).s);
+                      kvc_plot_num(decade).s);
         for (int k = 2; k < 10; k++) {
             bool named = high < 100 * low && (k == 2 || k == 5);
             kvc_text_addf(t, ", \"%s\" %s %d", named ? kvc_fmt_general(decade * k / unit).s : "",
-                          num(decade * k).s, !named);
+                          kvc_plot_num(decade * k).s, !named);
         }
         first = false;
     }
@@ -282,8 +214,8 @@ static void put_quantiles(struct kvc_text *t, const struct kvc_findings *f)
         kvc_text_addf(t, "$ttft%zu << END\n", c);
         for (size_t i = 0; f->ttft[c].count && i < KVC_TTFT_QUANTILES; i++) {
             double ms = f->ttft[c].q_ms[i];
-            kvc_text_addf(t, "%s %s\n", num(ms > 1e-3 ? ms : 1e-3).s,
-                          num(100 * kvc_ttft_quantile(i)).s);
+            kvc_text_addf(t, "%s %s\n", kvc_plot_num(ms > 1e-3 ? ms : 1e-3).s,
+                          kvc_plot_num(100 * kvc_ttft_quantile(i)).s);
         }
         kvc_text_add(t, "END\n");
     }
@@ -298,19 +230,19 @@ static bool plot_ttft(struct kvc_text *t, int width, int height, const struct kv
     double low = f->ttft[0].q_ms[0], high = f->ttft[0].q_ms[KVC_TTFT_QUANTILES - 1];
     low = low > 1e-3 ? low * 0.9 : 1e-3;
     high = high * 1.1 > 2 * low ? high * 1.1 : 2 * low;
-    begin(t, width, height);
+    kvc_plot_begin(t, width, height);
     put_quantiles(t, f);
     bool seconds = high > 20e3;
     put_time_tics(t, low, high, seconds ? 1e3 : 1);
-    put_percent_axis(t);
-    put_axis(t, "x", seconds ? "TTFT, s, log scale" : "TTFT, ms, log scale");
+    kvc_plot_percent_axis(t);
+    kvc_plot_axis(t, "x", seconds ? "TTFT, s, log scale" : "TTFT, ms, log scale");
     const int top = 3 * LINE + 10, bottom = BELOW + (width < 500 ? 4 : 2) * LINE + 10;
-    put_margins(t, width, height, top, bottom);
+    kvc_plot_margins(t, width, height, top, bottom);
     double line = (double)LINE / (height - top - bottom);
     put_percentiles(t, &r->ttft_ms, low, high, line);
     kvc_text_addf(t, "set key at screen 0.5,screen %s bottom center horizontal Left reverse "
                      "samplen 1.5 %s tc variable\nplot ",
-                  num(6.0 / height).s, width < 500 ? "maxcols 1" : "maxcols 2");
+                  kvc_plot_num(6.0 / height).s, width < 500 ? "maxcols 1" : "maxcols 2");
     bool first = true;
     for (size_t c = 0; c < KVC_TTFT_CLASSES; c++) {
         if (!f->ttft[c].count)
@@ -320,31 +252,15 @@ static bool plot_ttft(struct kvc_text *t, int width, int height, const struct kv
                  kvc_fmt_count(f->ttft[c].count).s);
         kvc_text_addf(t, "%s$ttft%zu with lines lw %s lc rgb '%s' title ", first ? "" : ", ", c,
                       c ? "2" : "3", kvc_colour_light(colours[c]));
-        put_quoted(t, title);
+        kvc_plot_quoted(t, title);
         first = false;
     }
     kvc_text_add(t, "\n");
-    end(t);
+    kvc_plot_end(t);
     return true;
 }
 
 /* ---- series ---- */
-
-struct time_unit {
-    double ns;
-    const char *label;
-};
-
-static struct time_unit unit_for(double span_ns)
-{
-    if (span_ns >= 72 * 3.6e12)
-        return (struct time_unit){86400e9, "days since the first arrival"};
-    if (span_ns >= 3 * 3.6e12)
-        return (struct time_unit){3.6e12, "hours since the first arrival"};
-    if (span_ns >= 300e9)
-        return (struct time_unit){60e9, "minutes since the first arrival"};
-    return (struct time_unit){1e9, "seconds since the first arrival"};
-}
 
 static const struct kvc_series *find_series(const struct kvc_result *r, const char *name)
 {
@@ -376,7 +292,8 @@ static double put_series(struct kvc_text *t, const char *block, const struct kvc
             continue;
         double mean = factor * sum / (double)n;
         max = mean > max ? mean : max;
-        kvc_text_addf(t, "%s %s\n", num((double)s->time_ns[i] / unit_ns).s, num(mean).s);
+        kvc_text_addf(t, "%s %s\n", kvc_plot_num((double)s->time_ns[i] / unit_ns).s,
+                      kvc_plot_num(mean).s);
     }
     kvc_text_add(t, "END\n");
     return max;
@@ -399,15 +316,15 @@ static void put_panel(struct kvc_text *t, int width, int height, int top, int hi
                       const char *time_label)
 {
     kvc_text_add(t, "unset label\n");
-    put_margins(t, width, height, top, height - top - high);
+    kvc_plot_margins(t, width, height, top, height - top - high);
     kvc_text_addf(t, "set xtics format '%s'\n", last ? "%g" : "");
     if (last)
-        put_axis(t, "x", time_label);
+        kvc_plot_axis(t, "x", time_label);
 }
 
 static void put_panel_name(struct kvc_text *t, const char *name, bool left, const char *colour)
 {
-    put_label(t, name, left ? "graph 0,1" : "graph 1,1",
+    kvc_plot_label(t, name, left ? "graph 0,1" : "graph 1,1",
               left ? "left offset 0,0.7" : "right offset 0,0.7", colour);
 }
 
@@ -420,16 +337,16 @@ static bool plot_load(struct kvc_text *t, int width, int height, const struct kv
     if (!running || !waiting || !arrivals)
         return false;
     double last = series_end(r);
-    struct time_unit unit = unit_for(last);
-    begin(t, width, height);
+    struct kvc_plot_time_unit unit = kvc_plot_time_unit(last);
+    kvc_plot_begin(t, width, height);
     double most = put_series(t, "running", running, unit.ns, 1);
     double waits = put_series(t, "waiting", waiting, unit.ns, 1);
     double arrive = put_series(t, "arrivals", arrivals, unit.ns, 1);
     if (used)
         put_series(t, "used", used, unit.ns, 100);
-    kvc_text_addf(t, "set xrange [0:%s]\nset multiplot\n", num(last / unit.ns).s);
+    kvc_text_addf(t, "set xrange [0:%s]\nset multiplot\n", kvc_plot_num(last / unit.ns).s);
     put_panel(t, width, height, 26, 160, false, "");
-    put_scale(t, waits > most ? waits : most, 5, "%g");
+    kvc_plot_scale(t, waits > most ? waits : most, 5, "%g");
     put_panel_name(t, "requests running", true, "blue");
     put_panel_name(t, "waiting", false, "orange");
     kvc_text_addf(t, "plot $running with filledcurves y1=0 fs solid 0.18 lc rgb '%s', "
@@ -437,17 +354,17 @@ static bool plot_load(struct kvc_text *t, int width, int height, const struct kv
                      "$waiting with lines lw 2 lc rgb '%s'\n",
                   kvc_colour_light("blue"), kvc_colour_light("blue"), kvc_colour_light("orange"));
     put_panel(t, width, height, 222, 64, !used, unit.label);
-    put_scale(t, arrive, 3, "%g");
+    kvc_plot_scale(t, arrive, 3, "%g");
     put_panel_name(t, "arrivals per second", true, "ink");
     kvc_text_addf(t, "plot $arrivals with lines lw 1.5 lc rgb '%s'\n", kvc_colour_light("ink"));
     if (used) {
         put_panel(t, width, height, 322, 64, true, unit.label);
-        put_scale(t, 100, 2, "%g %%");
+        kvc_plot_scale(t, 100, 2, "%g %%");
         put_panel_name(t, "HBM for KV in use", true, "green");
         kvc_text_addf(t, "plot $used with lines lw 2 lc rgb '%s'\n", kvc_colour_light("green"));
     }
     kvc_text_add(t, "unset multiplot\n");
-    end(t);
+    kvc_plot_end(t);
     return true;
 }
 
@@ -462,9 +379,9 @@ static bool plot_links(struct kvc_text *t, int width, int height, const struct k
     if (!n)
         return false;
     double last = series_end(r);
-    struct time_unit unit = unit_for(last);
-    begin(t, width, height);
-    kvc_text_addf(t, "set xrange [0:%s]\nset multiplot\n", num(last / unit.ns).s);
+    struct kvc_plot_time_unit unit = kvc_plot_time_unit(last);
+    kvc_plot_begin(t, width, height);
+    kvc_text_addf(t, "set xrange [0:%s]\nset multiplot\n", kvc_plot_num(last / unit.ns).s);
     int step = (height - BELOW) / (int)n;
     for (size_t i = 0; i < n; i++) {
         char name[128], block[24];
@@ -474,14 +391,14 @@ static bool plot_links(struct kvc_text *t, int width, int height, const struct k
                  bytes ? "GB/s" : "share of its time");
         double max = put_series(t, block, links[i], unit.ns, bytes ? 1e-9 : 100);
         put_panel(t, width, height, (int)i * step + 26, step - 38, i + 1 == n, unit.label);
-        put_scale(t, max, 2, share ? "%g %%" : "%g");
+        kvc_plot_scale(t, max, 2, share ? "%g %%" : "%g");
         put_panel_name(t, name, true, "blue");
         kvc_text_addf(t, "plot $%s with filledcurves y1=0 fs solid 0.18 lc rgb '%s', "
                          "$%s with lines lw 1.5 lc rgb '%s'\n",
                       block, kvc_colour_light("blue"), block, kvc_colour_light("blue"));
     }
     kvc_text_add(t, "unset multiplot\n");
-    end(t);
+    kvc_plot_end(t);
     return true;
 }
 
