@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 
+#include "base/alloc.h"
+#include "base/error.h"
 #include "cli/trace_args.h"
+#include "reports/reports.h"
+#include "reports/traffic.h"
 #include "sim/scenario.h"
 
 #include <stdio.h>
@@ -80,6 +84,22 @@ static enum kvc_status run(struct replay *r, struct kvc_error *err)
     return kvc_replay_run(&r->result, r->trace, r->scenario, &ro, err);
 }
 
+/* The page tells what the log is like, too. */
+static enum kvc_status write_page(const struct replay *r, const char *path, struct kvc_error *err)
+{
+    struct kvc_traffic *traffic = kvc_malloc(1, sizeof(*traffic));
+    if (!traffic)
+        return kvc_fail_nomem(err);
+    enum kvc_status st = kvc_traffic_make(traffic, r->trace, r->trace_path,
+                                          r->result->kv_bytes_per_token, err);
+    if (st == KVC_OK) {
+        st = kvc_report_html_traffic(r->result, traffic, path, err);
+        kvc_traffic_clear(traffic);
+    }
+    kvc_free(traffic);
+    return st;
+}
+
 static enum kvc_status write_reports(struct replay *r, struct kvc_error *err)
 {
     const char *html = kvc_cli_value(r->cli, "report");
@@ -94,7 +114,7 @@ static enum kvc_status write_reports(struct replay *r, struct kvc_error *err)
     if (st == KVC_OK && csv)
         st = kvc_report_requests_csv(r->result, csv, err);
     if (st == KVC_OK && html)
-        st = kvc_report_html(r->result, html, err);
+        st = write_page(r, html, err);
     if (st == KVC_OK && db)
         st = kvc_report_sqlite(r->result, db, &id, err);
     if (st == KVC_OK && db && !kvc_cli_quiet(r->cli))

@@ -37,7 +37,7 @@ static enum kvc_status write_report(const struct kvc_stored *stored, const char 
     const struct kvc_findings *f = kvc_stored_findings(stored);
     enum kvc_status status = KVC_OK;
     if (strcmp(format, "html") == 0)
-        status = kvc_html(&t, r, f, err);
+        status = kvc_html(&t, r, f, NULL, err);
     else if (strcmp(format, "md") == 0)
         kvc_markdown(&t, r, f);
     else if (strcmp(format, "csv") == 0)
@@ -90,7 +90,8 @@ const struct kvc_cli_command kvc_cmd_report = {
     "RUN.json|RUNS.db -o R.html",
     "rebuild the report of a stored run",
     "Takes a results database (replay --db) or the JSON of one run (replay --json). A database "
-    "keeps all that a report shows; the JSON of a run has no capacity curve, time series, TTFT "
+    "keeps all that a report shows but what the log is like (kvcast inspect --report writes that); "
+    "the JSON of a run has no capacity curve, time series, TTFT "
     "distribution and sources, so these sections are left out.\n\n"
     "kvcast report runs.db -o report.html\n"
     "kvcast report runs.db --run 3 --format md\n"

@@ -235,48 +235,65 @@ void kvc_svg_clean(struct kvc_text *out, const char *svg)
 
 /* ---- all pictures ---- */
 
+enum kvc_status kvc_plot_draw(const struct kvc_text *scripts, struct kvc_text *pictures, size_t n,
+                              char *why_not, size_t why_size, struct kvc_error *err)
+{
+    struct kvc_text script = {0}, drawn[KVC_PLOT_MOST];
+    size_t k = 0;
+    enum kvc_status status = KVC_OK;
+    memset(drawn, 0, sizeof(drawn));
+    why_not[0] = '\0';
+    for (size_t i = 0; i < n; i++) {
+        script.failed |= scripts[i].failed;
+        if (!scripts[i].len)
+            continue;
+        kvc_text_addf(&script, "set output '%zu.svg'\n", k++);
+        kvc_text_addn(&script, scripts[i].buf, scripts[i].len);
+    }
+    kvc_text_add(&script, "set output\n");
+    if (script.failed)
+        status = kvc_fail_nomem(err);
+    else if (k)
+        status = kvc_gnuplot_run(&script, drawn, k, why_not, why_size, err);
+    bool use = status == KVC_OK && !why_not[0];
+    k = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!scripts[i].len)
+            continue;
+        if (use)
+            pictures[i] = drawn[k++];
+        else
+            kvc_text_clear(&drawn[k++]);
+    }
+    kvc_text_clear(&script);
+    return status;
+}
+
 enum kvc_status kvc_plots_draw(struct kvc_plots *plots, const struct kvc_result *result,
                                const struct kvc_findings *findings, struct kvc_error *err)
 {
     int heights[KVC_PLOTS] = {400, 400, 450, 62};
-    struct kvc_text script = {0}, outputs[2 * KVC_PLOTS];
-    unsigned which[2 * KVC_PLOTS];
-    size_t n = 0;
+    struct kvc_text scripts[2 * KVC_PLOTS], pictures[2 * KVC_PLOTS];
     memset(plots, 0, sizeof(*plots));
-    memset(outputs, 0, sizeof(outputs));
+    memset(scripts, 0, sizeof(scripts));
+    memset(pictures, 0, sizeof(pictures));
     for (uint32_t i = 0, links = 0; i < result->n_series && links < KVC_PLOT_MAX_LINKS; i++) {
         if (strncmp(result->series[i].name, "link:", 5) == 0 && result->series[i].n) {
             heights[KVC_PLOT_LINKS] += 105;
             links++;
         }
     }
-    for (unsigned i = 0; i < 2 * KVC_PLOTS; i++) {
-        struct kvc_text one = {0};
-        bool narrow = i % 2;
-        if (kvc_plot_script(&one, (enum kvc_plot)(i / 2), narrow ? 370 : 720,
-                            heights[i / 2], result, findings)) {
-            kvc_text_addf(&script, "set output '%zu.svg'\n", n);
-            kvc_text_addn(&script, one.buf ? one.buf : "", one.len);
-            which[n++] = i;
-        }
-        script.failed |= one.failed;
-        kvc_text_clear(&one);
-    }
-    kvc_text_add(&script, "set output\n");
-    enum kvc_status status = KVC_OK;
-    if (script.failed)
-        status = kvc_fail_nomem(err);
-    else if (n)
-        status = kvc_gnuplot_run(&script, outputs, n, plots->why_not, sizeof(plots->why_not), err);
+    for (unsigned i = 0; i < 2 * KVC_PLOTS; i++)
+        if (!kvc_plot_script(&scripts[i], (enum kvc_plot)(i / 2), i % 2 ? 370 : 720,
+                             heights[i / 2], result, findings) && !scripts[i].failed)
+            kvc_text_clear(&scripts[i]);
+    enum kvc_status status = kvc_plot_draw(scripts, pictures, 2 * KVC_PLOTS, plots->why_not,
+                                           sizeof(plots->why_not), err);
     plots->drawn = status == KVC_OK && !plots->why_not[0];
-    for (size_t i = 0; i < n; i++) {
-        if (plots->drawn)
-            *(which[i] % 2 ? &plots->narrow[which[i] / 2] : &plots->wide[which[i] / 2]) =
-                outputs[i];
-        else
-            kvc_text_clear(&outputs[i]);
+    for (unsigned i = 0; i < 2 * KVC_PLOTS; i++) {
+        *(i % 2 ? &plots->narrow[i / 2] : &plots->wide[i / 2]) = pictures[i];
+        kvc_text_clear(&scripts[i]);
     }
-    kvc_text_clear(&script);
     return status;
 }
 

@@ -95,22 +95,28 @@ void kvc_html_bar(struct kvc_text *t, double fraction, const char *colour)
                   kvc_fmt_fixed(fraction > 1 ? 100 : 100 * fraction, 2, false).s, colour);
 }
 
+bool kvc_html_picture(struct kvc_text *t, const struct kvc_text *wide,
+                      const struct kvc_text *narrow, const char *label, const char *caption)
+{
+    if (!wide->len || !narrow->len)
+        return false;
+    kvc_text_add(t, "<figure aria-label=\"");
+    kvc_text_html(t, label);
+    kvc_text_add(t, "\"><div class=\"wide\">");
+    kvc_text_addn(t, wide->buf, wide->len);
+    kvc_text_add(t, "</div><div class=\"narrow\">");
+    kvc_text_addn(t, narrow->buf, narrow->len);
+    kvc_text_add(t, "</div><figcaption>");
+    kvc_text_html(t, caption);
+    kvc_text_add(t, "</figcaption></figure>\n");
+    return true;
+}
+
 bool kvc_html_figure(const struct kvc_page *p, enum kvc_plot plot, const char *label,
                      const char *caption)
 {
-    const struct kvc_text *wide = &p->plots->wide[plot], *narrow = &p->plots->narrow[plot];
-    if (!p->plots->drawn || !wide->len)
-        return false;
-    kvc_text_add(p->t, "<figure aria-label=\"");
-    kvc_text_html(p->t, label);
-    kvc_text_add(p->t, "\"><div class=\"wide\">");
-    kvc_text_addn(p->t, wide->buf, wide->len);
-    kvc_text_add(p->t, "</div><div class=\"narrow\">");
-    kvc_text_addn(p->t, narrow->buf, narrow->len);
-    kvc_text_add(p->t, "</div><figcaption>");
-    kvc_text_html(p->t, caption);
-    kvc_text_add(p->t, "</figcaption></figure>\n");
-    return true;
+    return p->plots->drawn && kvc_html_picture(p->t, &p->plots->wide[plot],
+                                               &p->plots->narrow[plot], label, caption);
 }
 
 static void put_footer(const struct kvc_page *p)
@@ -150,6 +156,8 @@ static void put_page(const struct kvc_page *p)
     kvc_html_links(p);
     kvc_html_replicas(p);
     kvc_html_tenants(p);
+    if (p->traffic)
+        kvc_html_traffic(p);
     kvc_html_assumptions(p);
     kvc_html_scenario(p);
     put_footer(p);
@@ -157,14 +165,15 @@ static void put_page(const struct kvc_page *p)
 }
 
 enum kvc_status kvc_html(struct kvc_text *t, const struct kvc_result *result,
-                         const struct kvc_findings *findings, struct kvc_error *err)
+                         const struct kvc_findings *findings, const struct kvc_traffic *traffic,
+                         struct kvc_error *err)
 {
     struct kvc_plots *plots = kvc_calloc(1, sizeof(*plots));
     if (!plots)
         return kvc_fail_nomem(err);
     enum kvc_status status = kvc_plots_draw(plots, result, findings, err);
     if (status == KVC_OK) {
-        const struct kvc_page page = {t, result, findings, plots};
+        const struct kvc_page page = {t, result, findings, plots, traffic};
         put_page(&page);
     }
     kvc_plots_clear(plots);
@@ -175,13 +184,20 @@ enum kvc_status kvc_html(struct kvc_text *t, const struct kvc_result *result,
 enum kvc_status kvc_report_html(const struct kvc_result *result, const char *path,
                                 struct kvc_error *err)
 {
+    return kvc_report_html_traffic(result, NULL, path, err);
+}
+
+enum kvc_status kvc_report_html_traffic(const struct kvc_result *result,
+                                        const struct kvc_traffic *traffic, const char *path,
+                                        struct kvc_error *err)
+{
     struct kvc_findings *f = kvc_malloc(1, sizeof(*f));
     struct kvc_text t = {0};
     if (!f)
         return kvc_fail_nomem(err);
     enum kvc_status status = kvc_findings_make(f, result, err);
     if (status == KVC_OK)
-        status = kvc_html(&t, result, f, err);
+        status = kvc_html(&t, result, f, traffic, err);
     if (status == KVC_OK)
         status = kvc_file_put_text(path, &t, err);
     kvc_text_clear(&t);

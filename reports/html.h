@@ -10,6 +10,7 @@ struct kvc_page {
     const struct kvc_result *r;
     const struct kvc_findings *f;
     const struct kvc_plots *plots;
+    const struct kvc_traffic *traffic; /* NULL: none */
 };
 
 void kvc_html_style(struct kvc_text *t);
@@ -27,7 +28,10 @@ void kvc_html_end_table(struct kvc_text *t);
 void kvc_html_cell(struct kvc_text *t, const char *text);
 void kvc_html_number(struct kvc_text *t, struct kvc_str number);
 void kvc_html_bar(struct kvc_text *t, double fraction, const char *colour);
+void kvc_html_tile(struct kvc_text *t, const char *label, struct kvc_str value, const char *more);
 /* The picture at both widths, or nothing and false. */
+bool kvc_html_picture(struct kvc_text *t, const struct kvc_text *wide,
+                      const struct kvc_text *narrow, const char *label, const char *caption);
 bool kvc_html_figure(const struct kvc_page *p, enum kvc_plot plot, const char *label,
                      const char *caption);
 
@@ -45,6 +49,7 @@ void kvc_html_links(const struct kvc_page *p);
 void kvc_html_cost(const struct kvc_page *p);
 void kvc_html_replicas(const struct kvc_page *p);
 void kvc_html_tenants(const struct kvc_page *p);
+void kvc_html_traffic(const struct kvc_page *p);
 void kvc_html_assumptions(const struct kvc_page *p);
 void kvc_html_scenario(const struct kvc_page *p);
 

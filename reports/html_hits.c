@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void put_tile(struct kvc_text *t, const char *label, struct kvc_str value, const char *more)
+void kvc_html_tile(struct kvc_text *t, const char *label, struct kvc_str value, const char *more)
 {
     kvc_text_add(t, "<li><span>");
     kvc_text_html(t, label);
@@ -26,28 +26,28 @@ static void put_tiles(const struct kvc_page *p)
     kvc_text_add(t, "<ul class=\"tiles\">\n");
     snprintf(more, sizeof(more), "of %.40s input tokens",
              kvc_fmt_tokens((double)r->input_tokens).s);
-    put_tile(t, "Hit rate", kvc_fmt_percent(p->f->hit_rate), more);
+    kvc_html_tile(t, "Hit rate", kvc_fmt_percent(p->f->hit_rate), more);
     snprintf(more, sizeof(more), "p50 %.40s", kvc_fmt_ms(r->ttft_ms.p50).s);
     if (band)
         snprintf(more, sizeof(more), "80 %% band %.40s to %.40s", kvc_fmt_ms(band->low).s,
                  kvc_fmt_ms(band->high).s);
-    put_tile(t, "TTFT p99", kvc_fmt_ms(r->ttft_ms.count ? r->ttft_ms.p99 : (double)NAN),
-             r->ttft_ms.count ? more : "no request got that far");
+    kvc_html_tile(t, "TTFT p99", kvc_fmt_ms(r->ttft_ms.count ? r->ttft_ms.p99 : (double)NAN),
+                  r->ttft_ms.count ? more : "no request got that far");
     snprintf(more, sizeof(more), "p50 %.40s", kvc_fmt_ms(r->tpot_ms.p50).s);
-    put_tile(t, "TPOT p99", kvc_fmt_ms(r->tpot_ms.count ? r->tpot_ms.p99 : (double)NAN),
-             r->tpot_ms.count ? more : "no request got that far");
+    kvc_html_tile(t, "TPOT p99", kvc_fmt_ms(r->tpot_ms.count ? r->tpot_ms.p99 : (double)NAN),
+                  r->tpot_ms.count ? more : "no request got that far");
     snprintf(more, sizeof(more), "%.40s requests/s", kvc_fmt_general(r->requests_per_s).s);
-    put_tile(t, "Cost per hour", kvc_fmt_usd(r->cost.usd_per_hour), more);
+    kvc_html_tile(t, "Cost per hour", kvc_fmt_usd(r->cost.usd_per_hour), more);
     snprintf(more, sizeof(more), "served from a cache %.40s",
              kvc_fmt_usd(r->cost.usd_per_million_cached_tokens).s);
-    put_tile(t, "Million input tokens computed", kvc_fmt_usd(r->cost.usd_per_million_input_tokens),
-             more);
+    kvc_html_tile(t, "Million input tokens computed",
+                  kvc_fmt_usd(r->cost.usd_per_million_input_tokens), more);
     if (r->n_tiers > 1)
-        put_tile(t, "Saving against HBM only",
-                 kvc_fmt_usd(r->has_prefix && r->arrived
-                                 ? r->cost.saving_vs_hbm_only_usd_per_month
-                                 : (double)NAN),
-                 "a month, if the freed GPU time is used");
+        kvc_html_tile(t, "Saving against HBM only",
+                      kvc_fmt_usd(r->has_prefix && r->arrived
+                                      ? r->cost.saving_vs_hbm_only_usd_per_month
+                                      : (double)NAN),
+                      "a month, if the freed GPU time is used");
     kvc_text_add(t, "</ul>\n");
 }
 

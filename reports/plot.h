@@ -26,6 +26,14 @@ void kvc_plots_clear(struct kvc_plots *plots);
 bool kvc_plot_script(struct kvc_text *script, enum kvc_plot plot, int width, int height,
                      const struct kvc_result *result, const struct kvc_findings *findings);
 
+#define KVC_PLOT_MOST 16
+
+/* Runs the scripts that are not empty, at most KVC_PLOT_MOST: pictures[i] of scripts[i], <svg>..</svg>.
+ * All stay empty where gnuplot could not draw them, why_not says why; fails only when memory
+ * runs out. */
+enum kvc_status kvc_plot_draw(const struct kvc_text *scripts, struct kvc_text *pictures, size_t n,
+                              char *why_not, size_t why_size, struct kvc_error *err);
+
 /* Colours are named: the light scheme's value stands in the script, the page's in its place. */
 struct kvc_colour {
     const char *name, *light, *dark;

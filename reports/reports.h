@@ -9,6 +9,8 @@
 #include "base/json.h"
 #include "reports/out.h"
 
+struct kvc_traffic; /* reports/traffic.h */
+
 /* ---- derived figures; NAN = not known ---- */
 
 /* A hit rate no policy of that kind exceeds, or that was reached; best first. The gap is to the
@@ -77,9 +79,14 @@ void kvc_text_summary(struct kvc_text *t, const struct kvc_result *result,
                       const struct kvc_findings *findings);
 void kvc_markdown(struct kvc_text *t, const struct kvc_result *result,
                   const struct kvc_findings *findings);
-/* Runs gnuplot for the pictures; without it there are tables. */
+/* Runs gnuplot for the pictures; without it there are tables. traffic may be NULL. */
 enum kvc_status kvc_html(struct kvc_text *t, const struct kvc_result *result,
-                         const struct kvc_findings *findings, struct kvc_error *err);
+                         const struct kvc_findings *findings, const struct kvc_traffic *traffic,
+                         struct kvc_error *err);
+/* kvc_report_html with the section "Your traffic". */
+enum kvc_status kvc_report_html_traffic(const struct kvc_result *result,
+                                        const struct kvc_traffic *traffic, const char *path,
+                                        struct kvc_error *err);
 /* One row a figure: dotted name, value. figures: a run's JSON. */
 void kvc_figures_csv(struct kvc_text *t, const struct kvc_jval *figures);
 

@@ -28,7 +28,7 @@ expect "import writes a trace" 0 "3 requests" import "$dir/log.jsonl" -o "$dir/t
 expect "quiet says nothing" 0 "" import --quiet "$dir/log.jsonl" -o "$dir/t.kvt"
 [ ! -s "$dir/err" ]; report $? "nothing at all"
 expect "inspect reads the trace" 0 "" inspect "$dir/t.kvt"
-grep -q '3 requests over 2.0 s, 3500 input' "$dir/out"; report $? "inspect counts requests and tokens"
+grep -q '3 requests over 2.00 s, 3,500 input' "$dir/out"; report $? "inspect counts requests and tokens"
 expect "inspect --json of log and trace" 0 "" inspect --json "$dir/t.kvt"
 digest=$(sed -n 's/.*"digest": "\(.*\)".*/\1/p' "$dir/out")
 for form in "cat" "gzip -c" "zstd -qc"; do

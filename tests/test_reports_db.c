@@ -316,7 +316,7 @@ static char *render(const struct kvc_result *r, const struct kvc_findings *f, in
     else if (form == 1)
         kvc_markdown(&t, r, f);
     else
-        assert_int_equal(kvc_html(&t, r, f, &err), KVC_OK);
+        assert_int_equal(kvc_html(&t, r, f, NULL, &err), KVC_OK);
     assert_false(t.failed);
     return t.buf;
 }
