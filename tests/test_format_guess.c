@@ -30,6 +30,12 @@ static const struct {
     { "c39-scale-recipe.txt", NULL },
 };
 
+/* For what no other format knows; listed behind the others, it gets nothing that is theirs. */
+static bool last_resort(const struct kvc_format *f)
+{
+    return strcmp(f->name, "usage-jsonl") == 0;
+}
+
 static unsigned check_file(const char *path)
 {
     struct kvc_stream *stream = NULL;
@@ -39,7 +45,7 @@ static unsigned check_file(const char *path)
         return 0; /* not text */
     const char *head = kvc_stream_head(stream, &n);
     for (const struct kvc_format *const *f = kvc_format_table; *f; f++) {
-        if (kvc_stream_is_tar(stream) || !(*f)->sniff(head, n))
+        if (kvc_stream_is_tar(stream) || !(*f)->sniff(head, n) || (taken && last_resort(*f)))
             continue;
         if (taken)
             fail_msg("%s: %s or %s?", path, taken, (*f)->name);

@@ -15,6 +15,7 @@
     F(vidur, "vidur")                                                                              \
     F(blis_tracev2, "blis-tracev2")                                                                \
     F(dynamo, "dynamo")                                                                            \
+    F(kv_events, "kv-events")                                                                      \
     F(qwen_bailian, "qwen-bailian")                                                                \
     F(ragpulse, "ragpulse")                                                                        \
     F(tair, "tair")                                                                                \

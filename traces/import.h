@@ -139,6 +139,7 @@ extern const struct kvc_format kvc_format_dynamo, kvc_format_qwen_bailian;
 extern const struct kvc_format kvc_format_ragpulse, kvc_format_tair;
 extern const struct kvc_format kvc_format_azure, kvc_format_blis_tracev2, kvc_format_burstgpt;
 extern const struct kvc_format kvc_format_vidur;
+extern const struct kvc_format kvc_format_kv_events, kvc_format_ragpulse, kvc_format_tair;
 
 /* NULL-terminated. */
 extern const struct kvc_format *const kvc_format_table[];

@@ -231,6 +231,14 @@ static bool is_tar(const unsigned char *p, size_t n)
     return n > 262 && memcmp(p + 257, "ustar", 5) == 0;
 }
 
+/* What engines send over ZeroMQ, written to a file as it is. */
+static bool is_packed_events(const unsigned char *p, size_t n)
+{
+    bool binary = n && ((p[0] >= 0x80 && p[0] < 0xe0) || memchr(p, 0, n < 4096 ? n : 4096));
+    return binary && (memmem(p, n, "BlockStored", 11) || memmem(p, n, "BlockRemoved", 12) ||
+                      memmem(p, n, "AllBlocksCleared", 16));
+}
+
 const char *kvc_stream_alien(const unsigned char *p, size_t n)
 {
     static const struct {
@@ -255,6 +263,9 @@ const char *kvc_stream_alien(const unsigned char *p, size_t n)
             return known[i].what;
     if (is_tar(p, n))
         return "this is a tar archive; unpack it and name the files in it";
+    if (is_packed_events(p, n))
+        return "these are KV events as MessagePack; write each batch as a line of JSON (in Python: "
+               "json.dumps(msgspec.msgpack.decode(payload), default=bytes.hex))";
     if (n && memchr(p, 0, n < 4096 ? n : 4096))
         return "this is a binary file (it holds NUL bytes), not a log";
     return NULL;
