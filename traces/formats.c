@@ -21,6 +21,7 @@
     F(tair, "tair")                                                                                \
     F(libcachesim, "libcachesim")                                                                  \
     F(oraclegeneral, "oraclegeneral")                                                              \
+    F(openai_messages, "openai-messages")                                                          \
     /* end */
 
 #define ADDRESS(symbol, text) &kvc_format_##symbol,

@@ -133,6 +133,7 @@ extern const struct kvc_format kvc_format_kv_cache_tester;
 extern const struct kvc_format kvc_format_kvcast_csv, kvc_format_libcachesim;
 extern const struct kvc_format kvc_format_oraclegeneral, kvc_format_servegen;
 extern const struct kvc_format kvc_format_langfuse, kvc_format_litellm;
+extern const struct kvc_format kvc_format_openai_messages;
 extern const struct kvc_format kvc_format_usage_jsonl;
 extern const struct kvc_format kvc_format_litellm;
 extern const struct kvc_format kvc_format_dynamo, kvc_format_qwen_bailian;

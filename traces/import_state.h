@@ -52,7 +52,7 @@ struct kvc_import {
     uint64_t rows_with_ids;
     struct kvc_suspect *suspects;
     size_t n_suspects, suspects_cap;
-    struct kvc_text *text; /* of formats with prompts as text; NULL: no such row yet */
+    struct kvc_text_import *text; /* of formats with prompts as text; NULL: no such row yet */
     void *kept; /* a reader's own */
     void (*destroy_kept)(void *kept);
     uint64_t *seen; /* scratch of a row's repeated-id check */

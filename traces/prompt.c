@@ -131,6 +131,26 @@ void kvc_prompt_unknown(struct kvc_prompt *p, const char *key, size_t n, uint32_
     add_digest(p, KVC_PIECE_UNKNOWN, key, n, tokens);
 }
 
+void kvc_prompt_append(struct kvc_prompt *p, const struct kvc_prompt *other, size_t from,
+                       size_t to)
+{
+    for (size_t i = from; i < to; i++) {
+        const struct kvc_piece *o = &other->pieces[i];
+        char *room = kvc_prompt_room(p, o->n);
+        p->messages += o->kind == KVC_PIECE_FRAME;
+        p->chat = p->chat || o->kind == KVC_PIECE_FRAME;
+        struct kvc_piece *piece = room ? push(p, o->kind, o->role) : NULL;
+        if (!piece)
+            return;
+        if (o->n)
+            memcpy(room, other->text + o->at, o->n);
+        piece->n = o->n;
+        piece->tokens = o->tokens;
+        p->n += o->n;
+    }
+    p->media_unknown = p->media_unknown || other->media_unknown;
+}
+
 void kvc_prompt_answer(struct kvc_prompt *p)
 {
     if (p->answered)

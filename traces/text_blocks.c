@@ -11,18 +11,21 @@
 
 #include <string.h>
 
-static enum kvc_status state_of(struct kvc_import *im, struct kvc_text **out,
+static enum kvc_status state_of(struct kvc_import *im, struct kvc_text_import **out,
                                 struct kvc_error *err)
 {
-    if (!im->text && !(im->text = kvc_calloc(1, sizeof(*im->text))))
-        return kvc_fail_nomem(err);
+    if (!im->text) {
+        if (!(im->text = kvc_calloc(1, sizeof(*im->text))))
+            return kvc_fail_nomem(err);
+        im->text->last_place = KVC_ID_NONE;
+    }
     *out = im->text;
     return KVC_OK;
 }
 
 bool kvc_text_set_hook(struct kvc_import *im, const struct kvc_text_hook *hook)
 {
-    struct kvc_text *t = NULL;
+    struct kvc_text_import *t = NULL;
     if (state_of(im, &t, NULL) != KVC_OK)
         return false;
     t->hook = *hook;
@@ -43,7 +46,7 @@ enum kvc_status kvc_text_rate_parse(const char *tokenizer, double *bytes_per_tok
 }
 
 /* What the options ask for, when the first text comes. */
-static enum kvc_status start(struct kvc_import *im, struct kvc_text *t, struct kvc_error *err)
+static enum kvc_status start(struct kvc_import *im, struct kvc_text_import *t, struct kvc_error *err)
 {
     const char *tokenizer = im->options->tokenizer;
     enum kvc_status status = kvc_salt_read(im->options->salt_file, t->key, err);
@@ -66,7 +69,7 @@ static enum kvc_status start(struct kvc_import *im, struct kvc_text *t, struct k
 
 /* ---- rates ---- */
 
-static struct kvc_text_rate *rate_of(struct kvc_import *im, struct kvc_text *t,
+static struct kvc_text_rate *rate_of(struct kvc_import *im, struct kvc_text_import *t,
                                      const struct kvc_span *model)
 {
     uint32_t number;
@@ -87,7 +90,7 @@ static void settle_rate(struct kvc_text_rate *r, double fallback)
     r->weight = kvc_text_byte_weight(r->bytes_per_token);
 }
 
-static void fix_rates(struct kvc_text *t)
+static void fix_rates(struct kvc_text_import *t)
 {
     for (size_t i = 0; i < t->n_rates; i++)
         settle_rate(&t->rates[i], KVC_TEXT_DEFAULT_RATE);
@@ -96,7 +99,7 @@ static void fix_rates(struct kvc_text *t)
 }
 
 /* A model's first row may come when the rates are fixed already. */
-static uint64_t weight_of(struct kvc_text *t, struct kvc_text_rate *r)
+static uint64_t weight_of(struct kvc_text_import *t, struct kvc_text_rate *r)
 {
     if (t->encoder)
         return KVC_TOKEN_UNIT / sizeof(uint32_t); /* ids of 4 bytes take the place of text */
@@ -110,7 +113,7 @@ static uint64_t weight_of(struct kvc_text *t, struct kvc_text_rate *r)
 }
 
 /* What the row tells of bytes and tokens. */
-static void learn(struct kvc_text *t, struct kvc_text_rate *r, const struct kvc_prompt *p,
+static void learn(struct kvc_text_import *t, struct kvc_text_rate *r, const struct kvc_prompt *p,
                   const struct kvc_log_row *row, const struct kvc_text_facts *facts)
 {
     uint64_t bytes = 0, beside = 0;
@@ -132,7 +135,24 @@ static void learn(struct kvc_text *t, struct kvc_text_rate *r, const struct kvc_
 
 /* ---- rows ---- */
 
-static enum kvc_status hand_on(struct kvc_import *im, struct kvc_text *t,
+/* Rows held back of one file and then of another: its clock is another. */
+static enum kvc_status next_source(struct kvc_import *im, struct kvc_text_import *t,
+                                   struct kvc_error *err)
+{
+    if (im->file == t->last_file && im->place == t->last_place)
+        return KVC_OK;
+    struct kvc_clock units = im->clock;
+    enum kvc_status status = kvc_import_clock_settle(im, err);
+    kvc_import_clock_start(im);
+    im->clock.numbers = units.numbers;
+    im->clock.epoch = units.epoch;
+    im->clock.unit = units.unit;
+    t->last_file = im->file;
+    t->last_place = im->place;
+    return status;
+}
+
+static enum kvc_status hand_on(struct kvc_import *im, struct kvc_text_import *t,
                                const struct kvc_prompt *p, const struct kvc_log_row *row,
                                const struct kvc_text_facts *facts, struct kvc_error *err)
 {
@@ -140,9 +160,9 @@ static enum kvc_status hand_on(struct kvc_import *im, struct kvc_text *t,
     struct kvc_text_rate *rate = rate_of(im, t, &row->model);
     if (!rate || (t->hook.prompt && !t->hook.prompt(t->hook.user, p, row, facts)))
         return kvc_fail_nomem(err);
-    if (im->file != t->last_file)
-        kvc_import_clock_start(im);
-    t->last_file = im->file;
+    enum kvc_status status = next_source(im, t, err);
+    if (status != KVC_OK)
+        return status;
     return kvc_text_cut_row(im, t, p, &r, facts, weight_of(t, rate), err);
 }
 
@@ -156,7 +176,7 @@ static void copy_span(struct kvc_span *span, char **at)
     *at += span->n;
 }
 
-static bool hold(struct kvc_import *im, struct kvc_text *t, const struct kvc_prompt *p,
+static bool hold(struct kvc_import *im, struct kvc_text_import *t, const struct kvc_prompt *p,
                  const struct kvc_log_row *row, const struct kvc_text_facts *facts)
 {
     struct kvc_text_held h = { .row = *row, .facts = *facts, .prompt = *p, .file = im->file,
@@ -197,7 +217,7 @@ static void free_held(struct kvc_text_held *h)
 }
 
 /* Rows are handed on as if they were being read now, so that errors name their place. */
-static enum kvc_status release(struct kvc_import *im, struct kvc_text *t, struct kvc_error *err)
+static enum kvc_status release(struct kvc_import *im, struct kvc_text_import *t, struct kvc_error *err)
 {
     uint64_t line = im->lines.line;
     size_t file = im->file;
@@ -225,7 +245,7 @@ enum kvc_status kvc_text_row(struct kvc_import *im, const struct kvc_prompt *p,
                              const struct kvc_log_row *row, const struct kvc_text_facts *facts,
                              struct kvc_error *err)
 {
-    struct kvc_text *t = NULL;
+    struct kvc_text_import *t = NULL;
     enum kvc_status status = p->failed ? kvc_fail_nomem(err) : state_of(im, &t, err);
     if (status == KVC_OK && !t->started)
         status = start(im, t, err);
@@ -245,12 +265,14 @@ enum kvc_status kvc_text_row(struct kvc_import *im, const struct kvc_prompt *p,
 
 enum kvc_status kvc_text_finish(struct kvc_import *im, struct kvc_error *err)
 {
-    struct kvc_text *t = im->text;
+    struct kvc_text_import *t = im->text;
     if (!t || !t->started)
         return KVC_OK;
     if (!t->fixed)
         fix_rates(t);
     enum kvc_status status = release(im, t, err);
+    if (status == KVC_OK)
+        status = kvc_import_clock_settle(im, err);
     if (status == KVC_OK)
         kvc_text_notes(im, t);
     return status;
@@ -258,7 +280,7 @@ enum kvc_status kvc_text_finish(struct kvc_import *im, struct kvc_error *err)
 
 void kvc_text_destroy(struct kvc_import *im)
 {
-    struct kvc_text *t = im->text;
+    struct kvc_text_import *t = im->text;
     if (!t)
         return;
     for (size_t i = 0; i < t->n_held; i++)

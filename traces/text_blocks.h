@@ -74,6 +74,9 @@ void kvc_prompt_wrote(struct kvc_prompt *p, enum kvc_piece_kind kind, size_t n);
 void kvc_prompt_media(struct kvc_prompt *p, const char *content, size_t n, uint32_t tokens);
 /* Tokens that the log doesn't show; key tells them apart from others. */
 void kvc_prompt_unknown(struct kvc_prompt *p, const char *key, size_t n, uint32_t tokens);
+/* Pieces from .. to - 1 of another prompt; messages are numbered on. */
+void kvc_prompt_append(struct kvc_prompt *p, const struct kvc_prompt *other, size_t from,
+                       size_t to);
 /* What is added from here on was generated. In a chat this is the frame of an assistant's
  * message. Readers call it for each row, with an answer to add or without. */
 void kvc_prompt_answer(struct kvc_prompt *p);
@@ -82,6 +85,7 @@ void kvc_prompt_answer(struct kvc_prompt *p);
 struct kvc_text_facts {
     bool input_stated;  /* row.input_tokens is the serving system's count */
     bool output_stated; /* .. output_tokens */
+    bool output_limit;  /* row.output_tokens is what was asked for, not what came */
     uint32_t thinking_tokens; /* of the output, not shown; KVC_ID_NONE: not said */
     bool odd;           /* as for kvc_import_row */
 };

@@ -15,7 +15,7 @@ enum { TAG_FRAME = 1, TAG_KIND, TAG_MEDIA, TAG_UNKNOWN, TAG_GAP };
 
 struct cutter {
     struct kvc_import *im;
-    struct kvc_text *t;
+    struct kvc_text_import *t;
     struct kvc_text_chain *c;
     uint64_t gaps;     /* units known from lengths stated earlier, not estimated */
     uint64_t text_end; /* position where the prompt's text ended */
@@ -34,7 +34,7 @@ static uint64_t digest_word(const struct kvc_prompt *p, const struct kvc_piece *
 static enum kvc_status add_text(struct cutter *k, const char *text, size_t n,
                                 struct kvc_error *err)
 {
-    struct kvc_text *t = k->t;
+    struct kvc_text_import *t = k->t;
     if (!t->encoder) {
         kvc_chain_bytes(k->c, text, n);
         return KVC_OK;
@@ -123,7 +123,7 @@ static uint32_t whole_tokens(uint64_t units)
     return tokens > KVC_TOKENS_MAX ? KVC_TOKENS_MAX : (uint32_t)tokens;
 }
 
-static void count_error(struct kvc_text *t, const struct kvc_log_row *row, uint64_t estimate)
+static void count_error(struct kvc_text_import *t, const struct kvc_log_row *row, uint64_t estimate)
 {
     uint64_t stated = row->input_tokens * KVC_TOKEN_UNIT;
     uint64_t off = stated > estimate ? stated - estimate : estimate - stated;
@@ -135,7 +135,7 @@ static void count_error(struct kvc_text *t, const struct kvc_log_row *row, uint6
 
 static void reconcile(struct cutter *k, struct kvc_log_row *row)
 {
-    struct kvc_text *t = k->t;
+    struct kvc_text_import *t = k->t;
     uint64_t stated = row->input_tokens * KVC_TOKEN_UNIT;
     count_error(t, row, k->c->at - k->gaps);
     if (stated > k->c->at) {
@@ -185,9 +185,12 @@ static enum kvc_status add_answer(struct cutter *k, const struct kvc_prompt *p,
     for (size_t i = p->n_input; i < p->n_pieces; i++)
         hidden = hidden || p->pieces[i].kind == KVC_PIECE_THINKING;
     enum kvc_status status = add_pieces(k, p, p->n_input, p->n_pieces, err);
+    if (p->n_pieces == p->n_input && !facts->output_stated && !facts->output_limit)
+        kvc_import_tally(k->im, "neither an answer nor its length is in the row: an output of 0 "
+                                "tokens");
     if (status != KVC_OK || p->n_pieces == p->n_input)
         return status;
-    if (!facts->output_stated)
+    if (!facts->output_stated && !facts->output_limit)
         row->output_tokens = whole_tokens(k->c->at - from);
     *known = p->chat && !hidden && row->output_tokens &&
              whole_answer(k->c->at - from, facts->output_stated ? row->output_tokens : KVC_ID_NONE);
@@ -199,7 +202,7 @@ static enum kvc_status add_answer(struct cutter *k, const struct kvc_prompt *p,
 
 /* The prompt's ids, and behind them those of prompt and answer where that is known. full: blocks
  * of the prompt that are whole; partial: the chain's state at the end of its input. */
-static bool set_ids(struct kvc_text *t, struct kvc_log_row *row, uint64_t partial, size_t at_end,
+static bool set_ids(struct kvc_text_import *t, struct kvc_log_row *row, uint64_t partial, size_t at_end,
                     bool answer_known)
 {
     const struct kvc_text_chain *c = &t->chain;
@@ -248,7 +251,7 @@ static enum kvc_status without_text(struct kvc_import *im, const struct kvc_log_
     return kvc_import_bad(im, &bad, err);
 }
 
-enum kvc_status kvc_text_cut_row(struct kvc_import *im, struct kvc_text *t,
+enum kvc_status kvc_text_cut_row(struct kvc_import *im, struct kvc_text_import *t,
                                  const struct kvc_prompt *p, struct kvc_log_row *row,
                                  const struct kvc_text_facts *facts, uint64_t byte_weight,
                                  struct kvc_error *err)

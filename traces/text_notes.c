@@ -8,7 +8,7 @@
 #define MODELS_SHOWN 4
 
 /* The p-th of the errors, in percent, by nearest rank; steps are 0.1 %. */
-static double error_at(const struct kvc_text *t, double p)
+static double error_at(const struct kvc_text_import *t, double p)
 {
     uint64_t rank = (uint64_t)(p * (double)t->stated_rows + 0.999999), sum = 0;
     size_t i = 0;
@@ -18,7 +18,7 @@ static double error_at(const struct kvc_text *t, double p)
     return 100.0 * (double)(i + 1) / KVC_TEXT_ERROR_STEPS;
 }
 
-static void note_rates(struct kvc_import *im, const struct kvc_text *t)
+static void note_rates(struct kvc_import *im, const struct kvc_text_import *t)
 {
     char list[160] = "";
     size_t n = 0, shown = 0;
@@ -42,7 +42,7 @@ static void note_rates(struct kvc_import *im, const struct kvc_text *t)
                         KVC_TEXT_DEFAULT_RATE);
 }
 
-static void note_lengths(struct kvc_import *im, const struct kvc_text *t)
+static void note_lengths(struct kvc_import *im, const struct kvc_text_import *t)
 {
     unsigned long long estimated = t->estimated_rows, stated = t->stated_rows;
     double of = t->input_tokens ? (double)t->input_tokens : 1;
@@ -70,7 +70,7 @@ static void note_lengths(struct kvc_import *im, const struct kvc_text *t)
                         "lengths are too small", (unsigned long long)t->media_rows);
 }
 
-void kvc_text_notes(struct kvc_import *im, const struct kvc_text *t)
+void kvc_text_notes(struct kvc_import *im, const struct kvc_text_import *t)
 {
     if (t->encoder)
         kvc_import_note(im, "texts cut by the tokenizer.json given; what a chat template adds is "

@@ -46,7 +46,7 @@ struct kvc_text_ends {
     size_t mask, old_mask, n;
 };
 
-struct kvc_text {
+struct kvc_text_import {
     struct kvc_text_hook hook;
     bool started;
     uint64_t key[2];
@@ -62,6 +62,7 @@ struct kvc_text {
     struct kvc_text_held *held;
     size_t n_held, held_cap, held_bytes;
     size_t last_file;
+    uint32_t last_place;
     struct kvc_text_chain chain;
     struct kvc_text_ends ends;
     uint64_t *path; /* scratch: ids with a tail */
@@ -74,12 +75,12 @@ struct kvc_text {
     uint64_t answers_carried, answers_stripped, answers_shown;
 };
 
-void kvc_text_notes(struct kvc_import *im, const struct kvc_text *t);
+void kvc_text_notes(struct kvc_import *im, const struct kvc_text_import *t);
 /* False: no memory. */
 bool kvc_text_ends_put(struct kvc_text_ends *e, const struct kvc_text_end *end);
 const struct kvc_text_end *kvc_text_ends_find(const struct kvc_text_ends *e, uint64_t state);
 /* Blocks of one prompt by a rate, handed on. */
-enum kvc_status kvc_text_cut_row(struct kvc_import *im, struct kvc_text *t,
+enum kvc_status kvc_text_cut_row(struct kvc_import *im, struct kvc_text_import *t,
                                  const struct kvc_prompt *p, struct kvc_log_row *row,
                                  const struct kvc_text_facts *facts, uint64_t byte_weight,
                                  struct kvc_error *err);
