@@ -28,6 +28,7 @@ static const struct kvc_cli_option options[] = {
     {"format", "NAME", "auto", "format of the log"},
     {"block-tokens", "N", "the format's", "tokens of a block id in the log"},
     {"strict", NULL, NULL, "stop at the first bad row of the log"},
+    KVC_CLI_TEXT_OPTIONS,
     KVC_CLI_TIME_OPTIONS,
     {"by", "WHAT", NULL, "not in this release"},
     {"replicas", "N", NULL, "not in this release"},

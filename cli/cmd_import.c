@@ -24,8 +24,7 @@ static const struct kvc_cli_option options[] = {
     {"merge-models", NULL, NULL,
      "take equal ids for equal KV whatever the model, which no engine does; for comparisons"},
     {"anonymize", NULL, NULL, "not in this release yet"},
-    {"salt-file", "F", NULL, "not in this release yet"},
-    {"tokenizer", "bytes:R", NULL, "not in this release yet"},
+    KVC_CLI_TEXT_OPTIONS,
     KVC_CLI_TIME_OPTIONS,
     {"csv-columns", "LIST", "by name",
      "columns of a libCacheSim CSV: time=1,id=2,size=3, by number from 1 or by the header's name"},
@@ -33,7 +32,7 @@ static const struct kvc_cli_option options[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-static const char *const later[] = {"anonymize", "salt-file",    "tokenizer", NULL};
+static const char *const later[] = {"anonymize", NULL};
 
 /* Writing over a log by a slip of the fingers would lose it. */
 static bool same_file(const char *a, const char *b)

@@ -18,6 +18,7 @@ static const struct kvc_cli_option options[] = {
     {"format", "NAME", "auto", "format of the log"},
     {"block-tokens", "N", "the format's", "tokens of a block id in the log"},
     {"strict", NULL, NULL, "stop at the first bad row of the log"},
+    KVC_CLI_TEXT_OPTIONS,
     KVC_CLI_TIME_OPTIONS,
     {"step-by-step", NULL, NULL, "execute every engine step instead of jumping: slow, for checking"},
     {"no-bounds", NULL, NULL, "leave out the hit-rate bounds, the capacity curve and the saving against HBM only"},

@@ -43,6 +43,8 @@ int kvc_cli_import_options(struct kvc_cli *cli, struct kvc_import_options *out)
         !kvc_name_equal(out->time_unit, "ms") && !kvc_name_equal(out->time_unit, "us") &&
         !kvc_name_equal(out->time_unit, "ns"))
         return kvc_cli_usage(cli, "--time-unit %s: s, ms, us or ns is expected", out->time_unit);
+    out->tokenizer = kvc_cli_value(cli, "tokenizer");
+    out->salt_file = kvc_cli_value(cli, "salt-file");
     out->arrivals = kvc_cli_value(cli, "arrivals");
     out->seed = kvc_cli_seed(cli);
     const char *window = kvc_cli_value(cli, "window");

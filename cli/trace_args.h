@@ -14,6 +14,13 @@
     {"arrivals", "poisson:R", NULL,                                                                \
      "for a log without times: R requests per second at random intervals (--seed)"}
 
+/* .. and with reading prompts that are text. */
+#define KVC_CLI_TEXT_OPTIONS                                                                       \
+    {"tokenizer", "bytes:R", "learned from the log",                                               \
+     "for prompts in text: R bytes a token, or the path of a tokenizer.json"},                     \
+    {"salt-file", "F", "drawn at random",                                                          \
+     "key of the hashes made of texts, 16 bytes or more; results are the same whatever it is"}
+
 /* --format, --block-tokens, --strict, --time-unit, --window, --arrivals, --tenant-field, progress; returns an exit
  * code. */
 int kvc_cli_import_options(struct kvc_cli *cli, struct kvc_import_options *out);

@@ -8,6 +8,7 @@
     F(kv_cache_tester, "kv-cache-tester")                                                          \
     F(langfuse, "langfuse")                                                                        \
     F(litellm, "litellm")                                                                          \
+    F(openai_messages, "openai-messages")                                                          \
     F(usage_jsonl, "usage-jsonl")                                                                  \
     F(kvcast_csv, "kvcast-csv")                                                                    \
     F(azure, "azure")                                                                              \
@@ -21,7 +22,6 @@
     F(tair, "tair")                                                                                \
     F(libcachesim, "libcachesim")                                                                  \
     F(oraclegeneral, "oraclegeneral")                                                              \
-    F(openai_messages, "openai-messages")                                                          \
     /* end */
 
 #define ADDRESS(symbol, text) &kvc_format_##symbol,

@@ -601,6 +601,8 @@ enum kvc_status kvc_import_streams(struct kvc_trace **out, const char *const *pa
     kvc_block_fit_init(&im.fit);
     im.total = stored_bytes(paths, n);
     status = kvc_arrivals_init(&im.arrivals, im.options, err);
+    if (status == KVC_OK)
+        status = kvc_text_check(im.options, err);
     if (status == KVC_OK && !(im.forest = kvc_forest_create()))
         status = kvc_fail_nomem(err);
     for (; im.file < n && status == KVC_OK; im.file++) {

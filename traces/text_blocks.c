@@ -9,7 +9,9 @@
 #include "traces/import_state.h"
 #include "traces/salt.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 static enum kvc_status state_of(struct kvc_import *im, struct kvc_text_import **out,
                                 struct kvc_error *err)
@@ -32,8 +34,9 @@ bool kvc_text_set_hook(struct kvc_import *im, const struct kvc_text_hook *hook)
     return true;
 }
 
-enum kvc_status kvc_text_rate_parse(const char *tokenizer, double *bytes_per_token,
-                                    struct kvc_error *err)
+/* R of bytes:R; 0 when the option says something else. */
+static enum kvc_status parse_rate(const char *tokenizer, double *bytes_per_token,
+                                  struct kvc_error *err)
 {
     *bytes_per_token = 0;
     if (!tokenizer || strncmp(tokenizer, "bytes:", 6) != 0)
@@ -45,23 +48,32 @@ enum kvc_status kvc_text_rate_parse(const char *tokenizer, double *bytes_per_tok
     return KVC_OK;
 }
 
+enum kvc_status kvc_text_check(const struct kvc_import_options *options, struct kvc_error *err)
+{
+    double rate;
+    uint64_t key[2];
+    enum kvc_status status = parse_rate(options->tokenizer, &rate, err);
+    if (status == KVC_OK && options->tokenizer && !rate && access(options->tokenizer, R_OK) != 0)
+        return kvc_fail_at(err, KVC_ERR_IO, options->tokenizer, 0, "--tokenizer",
+                           "can't be read: %s; bytes:R or a tokenizer.json is expected",
+                           strerror(errno));
+    if (status == KVC_OK && options->salt_file)
+        status = kvc_salt_read(options->salt_file, key, err);
+    return status;
+}
+
 /* What the options ask for, when the first text comes. */
 static enum kvc_status start(struct kvc_import *im, struct kvc_text_import *t, struct kvc_error *err)
 {
     const char *tokenizer = im->options->tokenizer;
     enum kvc_status status = kvc_salt_read(im->options->salt_file, t->key, err);
     if (status == KVC_OK)
-        status = kvc_text_rate_parse(tokenizer, &t->given_rate, err);
-#ifdef KVC_TOKENIZER
+        status = parse_rate(tokenizer, &t->given_rate, err);
     if (status == KVC_OK && tokenizer && !t->given_rate) {
         status = kvc_tokenizer_open(&t->tokenizer, tokenizer, err);
         if (status == KVC_OK)
             status = kvc_encoder_create(&t->encoder, t->tokenizer, err);
     }
-#else
-    if (status == KVC_OK && tokenizer && !t->given_rate)
-        status = kvc_fail(err, KVC_ERR_UNSUPPORTED, "--tokenizer takes bytes:R only so far");
-#endif
     t->fixed = tokenizer != NULL;
     t->started = status == KVC_OK;
     return status;
@@ -266,8 +278,11 @@ enum kvc_status kvc_text_row(struct kvc_import *im, const struct kvc_prompt *p,
 enum kvc_status kvc_text_finish(struct kvc_import *im, struct kvc_error *err)
 {
     struct kvc_text_import *t = im->text;
-    if (!t || !t->started)
+    if (!t || !t->started) {
+        if (im->options->tokenizer)
+            kvc_import_note(im, "--tokenizer had nothing to do: the log holds no text");
         return KVC_OK;
+    }
     if (!t->fixed)
         fix_rates(t);
     enum kvc_status status = release(im, t, err);
@@ -286,10 +301,8 @@ void kvc_text_destroy(struct kvc_import *im)
     for (size_t i = 0; i < t->n_held; i++)
         free_held(&t->held[i]);
     kvc_free(t->held);
-#ifdef KVC_TOKENIZER
     kvc_encoder_destroy(t->encoder);
     kvc_tokenizer_close(t->tokenizer);
-#endif
     kvc_free(t->tokens.v);
     kvc_intern_clear(&t->models);
     kvc_free(t->rates);

@@ -106,11 +106,10 @@ struct kvc_text_hook {
 };
 bool kvc_text_set_hook(struct kvc_import *im, const struct kvc_text_hook *hook); /* false: no memory */
 
-/* R of --tokenizer bytes:R; 0 when the option says something else or is NULL. */
-enum kvc_status kvc_text_rate_parse(const char *tokenizer, double *bytes_per_token,
-                                    struct kvc_error *err);
 
-/* For the import's driver: hands on the rows held back, and says what was assumed; frees. */
+/* For the import's driver: whether the options for texts make sense .. */
+enum kvc_status kvc_text_check(const struct kvc_import_options *options, struct kvc_error *err);
+/* .. hands on the rows held back, and says what was assumed; frees. */
 enum kvc_status kvc_text_finish(struct kvc_import *im, struct kvc_error *err);
 void kvc_text_destroy(struct kvc_import *im);
 

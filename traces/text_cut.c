@@ -39,15 +39,11 @@ static enum kvc_status add_text(struct cutter *k, const char *text, size_t n,
         kvc_chain_bytes(k->c, text, n);
         return KVC_OK;
     }
-#ifdef KVC_TOKENIZER
     t->tokens.n = 0;
     enum kvc_status status = kvc_encode(t->encoder, text, n, &t->tokens, NULL, err);
     if (status == KVC_OK)
         kvc_chain_bytes(k->c, (const char *)t->tokens.v, t->tokens.n * sizeof(*t->tokens.v));
     return status;
-#else
-    return kvc_fail(err, KVC_ERR_UNSUPPORTED, "no tokenizer");
-#endif
 }
 
 /* The tokens the serving system counted beyond the estimate come where the text ends. */
