@@ -5,17 +5,24 @@
 #include "traces/tokenizer_internal.h"
 
 #include "base/alloc.h"
+#include "base/rng.h"
 
 #include <string.h>
 
 #define SHORT_WORD 48
 #define CACHED_BYTES 64        /* longest word that is remembered */
 #define CACHE_SLOTS (1u << 17) /* half of them used at most */
+#define INLINE_BYTES 16
+#define INLINE_IDS 3
 #define NO_PAIR UINT64_MAX
 
+/* A word that was met, half a cache line. Up to INLINE_BYTES it is told by a and b alone, which
+ * hold all its bytes; longer ones have their hash in a and their bytes, then ids, in the arena at
+ * b. Ids are in the slot while they fit, else, too, in the arena, at v[0]. */
 struct slot {
-    uint32_t hash, at; /* at: where in the arena, in words; 0 = free */
-    uint16_t bytes, ids;
+    uint64_t a, b;
+    uint32_t v[INLINE_IDS];
+    uint8_t bytes, ids; /* bytes 0 = free */
 };
 
 struct link {
@@ -31,7 +38,7 @@ struct kvc_bpe_work {
     size_t n_heap, cap_heap;
     struct slot *cache;
     size_t n_cached;
-    uint32_t *arena; /* of each word: bytes, then ids */
+    uint32_t *arena;
     size_t n_arena, cap_arena;
 };
 
@@ -243,6 +250,11 @@ static bool append(struct kvc_token_ids *ids, const uint32_t *v, size_t n)
 
 static bool fresh_word(const struct kvc_bpe *b, struct kvc_bpe_work *w, const char *s, size_t n)
 {
+    uint32_t id = b->ignore_merges ? kvc_strmap_get(&b->words, s, n) : KVC_ID_NONE;
+    if (id != KVC_ID_NONE) {
+        w->symbols.n = 0;
+        return kvc_token_ids_push(&w->symbols, id);
+    }
     if (!symbols(b, s, n, &w->symbols) || w->symbols.n >= KVC_ID_NONE)
         return false;
     if (w->symbols.n > SHORT_WORD)
@@ -251,27 +263,83 @@ static bool fresh_word(const struct kvc_bpe *b, struct kvc_bpe_work *w, const ch
     return true;
 }
 
-/* Forgets everything when full: the common words are back soon. */
-static bool remember(struct kvc_bpe_work *w, uint64_t hash, const char *s, size_t n)
+/* a and b hold s[0..n), n from 1 to 16, in a way that differs for any other text of n bytes. */
+static void load16(const char *s, size_t n, uint64_t *a, uint64_t *b)
 {
-    size_t words = (n + 3) / 4 + w->symbols.n;
+    const unsigned char *u = (const unsigned char *)s;
+    uint32_t x, y;
+    *b = 0;
+    if (n >= 8) {
+        memcpy(a, s, 8);
+        memcpy(b, s + n - 8, 8);
+    } else if (n >= 4) {
+        memcpy(&x, s, 4);
+        memcpy(&y, s + n - 4, 4);
+        *a = (uint64_t)y << 32 | x;
+    } else {
+        *a = (uint64_t)u[n - 1] << 16 | (uint64_t)u[n / 2] << 8 | u[0];
+    }
+}
+
+/* The place of a word, its own or a free one. */
+static struct slot *find(const struct kvc_bpe_work *w, const char *s, size_t n,
+                         struct slot *wanted)
+{
+    uint64_t hash;
+    *wanted = (struct slot){.bytes = (uint8_t)n};
+    if (n <= INLINE_BYTES) {
+        load16(s, n, &wanted->a, &wanted->b);
+        hash = wanted->b * 0x9fb21c651e98df25u;
+        hash = kvc_mix64(wanted->a ^ n << 56 ^ hash ^ hash >> 32);
+    } else {
+        wanted->a = hash = kvc_hash_bytes(s, n);
+    }
+    for (size_t i = (size_t)(hash >> 32) & (CACHE_SLOTS - 1);; i = (i + 1) & (CACHE_SLOTS - 1)) {
+        struct slot *k = &w->cache[i];
+        if (!k->bytes)
+            return k;
+        if (k->a != wanted->a || k->bytes != n)
+            continue;
+        if (n <= INLINE_BYTES ? k->b == wanted->b : !memcmp(w->arena + k->b, s, n))
+            return k;
+    }
+}
+
+/* Adds n bytes to the arena, in whole words. */
+static bool store(struct kvc_bpe_work *w, const void *bytes, size_t n, size_t *at)
+{
+    size_t words = (n + 3) / 4;
+    if (!kvc_grow((void **)&w->arena, &w->cap_arena, w->n_arena + words, sizeof(*w->arena)))
+        return false;
+    *at = w->n_arena;
+    memcpy(w->arena + w->n_arena, bytes, n);
+    w->n_arena += words;
+    return true;
+}
+
+/* Forgets everything when full: the common words are back soon. */
+static bool remember(struct kvc_bpe_work *w, struct slot *place, struct slot *k, const char *s)
+{
+    const struct kvc_token_ids *ids = &w->symbols;
+    size_t at = 0;
     if (2 * (w->n_cached + 1) > CACHE_SLOTS) {
         memset(w->cache, 0, CACHE_SLOTS * sizeof(*w->cache));
         w->n_cached = w->n_arena = 0;
     }
-    w->n_arena += w->n_arena == 0;
-    if (!kvc_grow((void **)&w->arena, &w->cap_arena, w->n_arena + words, sizeof(*w->arena)))
-        return false;
-    size_t i = (size_t)hash & (CACHE_SLOTS - 1);
-    while (w->cache[i].at)
-        i = (i + 1) & (CACHE_SLOTS - 1);
-    w->cache[i] = (struct slot){(uint32_t)(hash >> 32), (uint32_t)w->n_arena, (uint16_t)n,
-                                (uint16_t)w->symbols.n};
-    memcpy(w->arena + w->n_arena, s, n);
-    if (w->symbols.n)
-        memcpy(w->arena + w->n_arena + (n + 3) / 4, w->symbols.v,
-               w->symbols.n * sizeof(*w->arena));
-    w->n_arena += words;
+    k->ids = (uint8_t)ids->n;
+    if (k->bytes > INLINE_BYTES) {
+        if (!store(w, s, k->bytes, &at))
+            return false;
+        k->b = at;
+    }
+    if (ids->n > INLINE_IDS) {
+        if (!store(w, ids->v, ids->n * sizeof(*ids->v), &at))
+            return false;
+        k->v[0] = (uint32_t)at;
+    } else if (ids->n) {
+        memcpy(k->v, ids->v, ids->n * sizeof(*ids->v));
+    }
+    *place = *k;
     w->n_cached++;
     return true;
 }
@@ -279,17 +347,13 @@ static bool remember(struct kvc_bpe_work *w, uint64_t hash, const char *s, size_
 static bool word(const struct kvc_bpe *b, struct kvc_bpe_work *w, const char *s, size_t n,
                  struct kvc_token_ids *ids)
 {
+    struct slot wanted;
     if (n > CACHED_BYTES)
         return fresh_word(b, w, s, n) && append(ids, w->symbols.v, w->symbols.n);
-    uint64_t hash = kvc_hash_bytes(s, n);
-    size_t i = (size_t)hash & (CACHE_SLOTS - 1);
-    for (; w->cache[i].at; i = (i + 1) & (CACHE_SLOTS - 1)) {
-        const struct slot *k = &w->cache[i];
-        if (k->hash == (uint32_t)(hash >> 32) && k->bytes == n &&
-            !memcmp(w->arena + k->at, s, n))
-            return append(ids, w->arena + k->at + (n + 3) / 4, k->ids);
-    }
-    return fresh_word(b, w, s, n) && remember(w, hash, s, n) &&
+    struct slot *k = find(w, s, n, &wanted);
+    if (k->bytes)
+        return append(ids, k->ids > INLINE_IDS ? w->arena + k->v[0] : k->v, k->ids);
+    return fresh_word(b, w, s, n) && remember(w, k, &wanted, s) &&
            append(ids, w->symbols.v, w->symbols.n);
 }
 
@@ -326,13 +390,6 @@ enum kvc_status kvc_bpe_encode(const struct kvc_bpe *b, struct kvc_bpe_work *w, 
 {
     size_t before = ids->n, seen;
     *certain = 0;
-    if (b->ignore_merges) {
-        uint32_t id = kvc_strmap_get(&b->words, s, n);
-        if (id != KVC_ID_NONE) {
-            *certain = limit == KVC_FINAL;
-            return kvc_token_ids_push(ids, id) ? KVC_OK : KVC_ERR_NOMEM;
-        }
-    }
     for (size_t from = 0, to; from < n && b->cuts; from = to) {
         to = part_end(b, s, n, from, &seen);
         if (!word(b, w, s + from, to - from, ids))

@@ -72,7 +72,8 @@ uint64_t kvc_hash_bytes(const char *s, size_t n)
         h ^= h >> 32;
     }
     word = 0;
-    memcpy(&word, s, n);
+    for (size_t i = 0; i < n; i++)
+        word = word << 8 | (unsigned char)s[i];
     return kvc_mix64(h ^ word);
 }
 
