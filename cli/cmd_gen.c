@@ -10,7 +10,7 @@
 static const struct kvc_cli_option options[] = {
     {"o", "F.jsonl", NULL, "where the log goes (- for stdout); a name ending in .zst is packed"},
     {"duration", "TIME", "1h", "length of the log"},
-    {"rate", "N", "the kind's", "new sessions per second"},
+    {"rate", "N", "the kind's", "new sessions per second; of servegen: requests per second"},
     {"turns", "N", "the kind's", "turns of a session"},
     {"system-tokens", "N", "the kind's", "system prompt, the same in all sessions"},
     {"context-tokens", "N", "the kind's", "document or task at the start of a session"},
@@ -19,6 +19,7 @@ static const struct kvc_cli_option options[] = {
     {"documents", "N", "the kind's", "distinct contexts, drawn by Zipf's law; 0 = each its own"},
     {"think", "TIME", "the kind's", "mean pause between an answer and the next turn"},
     {"block-tokens", "N", "16", "tokens of a block id"},
+    {"from", "TIME", "0s", "servegen: where in the models to begin"},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -66,17 +67,79 @@ static enum kvc_status configure(const struct kvc_cli *cli, struct kvc_gen_confi
     return status;
 }
 
+static enum kvc_status configure_servegen(const struct kvc_cli *cli, struct kvc_servegen_config *c,
+                                          struct kvc_error *err)
+{
+    const char *duration = kvc_cli_value(cli, "duration"), *rate = kvc_cli_value(cli, "rate"),
+               *from = kvc_cli_value(cli, "from");
+    enum kvc_status status = KVC_OK;
+    *c = (struct kvc_servegen_config){.struct_size = sizeof(*c), .seed = kvc_cli_seed(cli),
+                                      .duration_ns = 3600000000000u};
+    if (duration)
+        status = kvc_parse_ns(duration, "duration", &c->duration_ns, err);
+    if (status == KVC_OK && from)
+        status = kvc_parse_ns(from, "from", &c->from_ns, err);
+    if (status == KVC_OK && rate)
+        status = kvc_parse_double(rate, "rate", &c->requests_per_s, err);
+    if (status == KVC_OK && ((duration && !c->duration_ns) || (rate && !(c->requests_per_s > 0))))
+        status = kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, duration && !c->duration_ns ? "duration"
+                             : "rate", "more than 0 is needed");
+    return status;
+}
+
+static int run_servegen(struct kvc_cli *cli, const char *out)
+{
+    static const char *const others[] = {"turns", "system-tokens", "context-tokens", "turn-tokens",
+                                         "output-tokens", "documents", "think", "block-tokens",
+                                         NULL};
+    struct kvc_servegen_config config;
+    struct kvc_servegen_report r = {0};
+    struct kvc_error err = {0};
+    const char *models = kvc_cli_argument(cli, 1);
+    if (!models || kvc_cli_argument(cli, 2))
+        return kvc_cli_usage(cli, "gen servegen takes one folder or tar of models");
+    for (const char *const *o = others; *o; o++)
+        if (kvc_cli_flag(cli, *o))
+            return kvc_cli_usage(cli, "--%s is not for servegen: its models tell", *o);
+    enum kvc_status status = configure_servegen(cli, &config, &err);
+    if (status != KVC_OK) {
+        err.status = KVC_ERR_USAGE;
+        return kvc_cli_fail(cli, &err);
+    }
+    if (kvc_servegen_write(&config, models, out, &r, &err) != KVC_OK)
+        return kvc_cli_fail(cli, &err);
+    if (kvc_cli_quiet(cli))
+        return KVC_EXIT_OK;
+    if (r.clients_without_lengths)
+        fprintf(stderr, "kvcast: note: %u of %u clients left out: the models have no lengths for "
+                "them; they make %.1f of %.1f requests per second of this span\n",
+                r.clients_without_lengths, r.clients, r.requests_per_s_without_lengths,
+                r.model_requests_per_s);
+    if (r.empty_prompts)
+        fprintf(stderr, "kvcast: note: %llu prompts of 0 tokens written with 1\n",
+                (unsigned long long)r.empty_prompts);
+    fprintf(stderr, "kvcast: note: the models say nothing of shared prefixes: hit rates of this log "
+            "are unknown\nkvcast: %llu requests of %u clients, seed %llu: %s\n",
+            (unsigned long long)r.requests, r.clients - r.clients_without_lengths,
+            (unsigned long long)config.seed, out);
+    return KVC_EXIT_OK;
+}
+
 static int run(struct kvc_cli *cli)
 {
     struct kvc_gen_config config;
     struct kvc_error err = {0};
     const char *kind = kvc_cli_argument(cli, 0), *out = kvc_cli_value(cli, "o");
     if (!kind)
-        return kvc_cli_usage(cli, "which kind? rag-chat, shared-prompt or agent");
-    if (kvc_cli_argument(cli, 1))
-        return kvc_cli_usage(cli, "one kind at a time, not also %s", kvc_cli_argument(cli, 1));
+        return kvc_cli_usage(cli, "which kind? rag-chat, shared-prompt, agent or servegen");
     if (!out)
         return kvc_cli_usage(cli, "where to? name the log with -o F.jsonl, or - for stdout");
+    if (kvc_name_equal(kind, "servegen"))
+        return run_servegen(cli, out);
+    if (kvc_cli_argument(cli, 1))
+        return kvc_cli_usage(cli, "one kind at a time, not also %s", kvc_cli_argument(cli, 1));
+    if (kvc_cli_flag(cli, "from"))
+        return kvc_cli_usage(cli, "--from is for servegen");
     kvc_gen_defaults(&config, kind);
     config.kind = kind;
     enum kvc_status status = configure(cli, &config, &err);

@@ -27,7 +27,8 @@
 #define ADDRESS(symbol, text) &kvc_format_##symbol,
 #define NAME(symbol, text) text,
 
-const struct kvc_format *const kvc_format_table[] = { FORMATS(ADDRESS) NULL };
+const struct kvc_format *const kvc_format_table[] = { FORMATS(ADDRESS) &kvc_format_servegen,
+                                                     NULL };
 
 const char *const *kvc_trace_formats(void)
 {

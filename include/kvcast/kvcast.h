@@ -195,6 +195,27 @@ KVC_API void kvc_gen_defaults(struct kvc_gen_config *config, const char *kind);
 KVC_API enum kvc_status kvc_gen_write(const struct kvc_gen_config *config, const char *path,
                                       struct kvc_error *err);
 
+/* Requests drawn from ServeGen's rate models, a folder or tar of chunk-N-trace.csv and
+ * chunk-N-dataset.json: Mooncake JSONL without block ids, the client as tenant. */
+struct kvc_servegen_config {
+    size_t struct_size;
+    uint64_t seed;
+    uint64_t from_ns;     /* where in the models to begin, a multiple of their window (600 s) */
+    uint64_t duration_ns; /* 0 = to their end */
+    double requests_per_s; /* mean over the span, all clients scaled alike; 0 = the models' own */
+};
+struct kvc_servegen_report {
+    uint64_t requests;        /* written */
+    uint64_t without_lengths; /* not written: their clients' lengths are not in the models */
+    uint64_t empty_prompts;   /* of 0 tokens, written with 1 */
+    uint32_t clients, clients_without_lengths;
+    double model_requests_per_s, requests_per_s_without_lengths; /* in the span, unscaled */
+};
+KVC_API enum kvc_status kvc_servegen_write(const struct kvc_servegen_config *config,
+                                           const char *models, const char *path,
+                                           struct kvc_servegen_report *report,
+                                           struct kvc_error *err);
+
 /* ---- ceilings: hit rates without time ------------------------------------ */
 
 /* Exact counts. raw_ counts partial last blocks; the others count full blocks only
