@@ -23,7 +23,8 @@ static const struct kvc_cli_option options[] = {
      "read each row twice, fast and with care, and fail where the two differ: slow, for checking"},
     {"merge-models", NULL, NULL,
      "take equal ids for equal KV whatever the model, which no engine does; for comparisons"},
-    {"anonymize", NULL, NULL, "not in this release yet"},
+    {"anonymize", NULL, NULL,
+     "put keyed hashes in place of the names of models and tenants, and quote nothing of the log"},
     KVC_CLI_TEXT_OPTIONS,
     KVC_CLI_TIME_OPTIONS,
     {"csv-columns", "LIST", "by name",
@@ -31,8 +32,6 @@ static const struct kvc_cli_option options[] = {
     {"tenant-field", "F", "the format's", "the field or column that names a request's tenant"},
     {NULL, NULL, NULL, NULL},
 };
-
-static const char *const later[] = {"anonymize", NULL};
 
 /* Writing over a log by a slip of the fingers would lose it. */
 static bool same_file(const char *a, const char *b)
@@ -108,9 +107,6 @@ static int run(struct kvc_cli *cli)
     struct kvc_trace *trace = NULL;
     const char *paths[1024], *out = kvc_cli_value(cli, "o");
     size_t n = kvc_cli_count(cli);
-    for (const char *const *name = later; *name; name++)
-        if (kvc_cli_flag(cli, *name))
-            return kvc_cli_usage(cli, "--%s is not in this release (%s) yet", *name, kvc_version());
     if (n == 0 || !out)
         return kvc_cli_usage(cli, n ? "where to? name the trace with -o T.kvt" : "no log named");
     if (n > sizeof(paths) / sizeof(paths[0]))
@@ -125,6 +121,7 @@ static int run(struct kvc_cli *cli)
         return rc;
     io.compare_readers = kvc_cli_flag(cli, "compare-readers");
     io.merge_models = kvc_cli_flag(cli, "merge-models");
+    io.anonymize = kvc_cli_flag(cli, "anonymize");
     enum kvc_status status = kvc_trace_import(&trace, paths, n, &io, &report, &err);
     if (status != KVC_OK) {
         rc = kvc_cli_fail(cli, &err);

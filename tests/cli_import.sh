@@ -84,7 +84,6 @@ expect "no output" 2 "where to" import "$dir/log.jsonl"
 expect "the log is not overwritten" 2 "overwrite" import "$dir/log.jsonl" -o "$dir/log.jsonl"
 expect "an unknown format" 2 "unknown format" import --format csv "$dir/log.jsonl" -o "$dir/x.kvt"
 expect "a block size of 0" 2 "block-tokens" import --block-tokens 0 "$dir/log.jsonl" -o "$dir/x.kvt"
-expect "a promised option" 2 "not in this release" import --anonymize "$dir/log.jsonl" -o "$dir/x.kvt"
 expect "inspect wants one trace" 2 "one trace" inspect "$dir/t.kvt" "$dir/t.kvt"
 expect "gen wants a known kind" 2 "rag-chat" gen chat -o "$dir/g"
 expect "gen refuses a bare duration" 2 "duration" gen agent -o "$dir/g" --duration 5

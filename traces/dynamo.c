@@ -3,6 +3,7 @@
  * of which request_end is a request with its chained 64-bit block hashes. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "traces/anonymize.h"
 #include "traces/fields.h"
 #include "traces/intern.h"
 #include "traces/sniff.h"
@@ -203,7 +204,7 @@ static enum kvc_status read_event(const struct kvc_place *at, struct kvc_import 
     const struct kvc_jval *schema = kvc_field_member(e->root, "schema");
     const struct kvc_jval *type = kvc_field_member(e->root, "event_type");
     const char *word = type ? kvc_jval_string(type) : NULL;
-    char text[96];
+    char text[96], kind[KVC_SHOWN_NAME];
     if (!schema)
         return kvc_field_missing(at, "schema", err);
     if (!kvc_jval_string(schema) || strcmp(kvc_jval_string(schema), SCHEMA) != 0)
@@ -213,7 +214,8 @@ static enum kvc_status read_event(const struct kvc_place *at, struct kvc_import 
     *is_request = strcmp(word, "request_end") == 0;
     if (*is_request)
         return KVC_OK;
-    snprintf(text, sizeof(text), "%.40s events, which are no requests", word);
+    kvc_import_shown_name(im, "kind", word, strlen(word), kind);
+    snprintf(text, sizeof(text), "%s events, which are no requests", kind);
     kvc_import_tally(im, text);
     return KVC_OK;
 }

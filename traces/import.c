@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Drives the readers over the files and turns what they hand on into one trace. */
+#include "traces/anonymize.h"
 #include "traces/import_state.h"
+#include "traces/salt.h"
 
 #include "base/alloc.h"
 #include "base/distribution.h"
@@ -118,13 +120,17 @@ enum kvc_status kvc_import_bad(struct kvc_import *im, const struct kvc_error *ba
                                struct kvc_error *err)
 {
     if (bad->status == KVC_ERR_NOMEM || im->options->strict) {
-        if (err)
+        if (err) {
             *err = *bad;
+            kvc_import_hide(im, err);
+        }
         return bad->status;
     }
     im->report.bad++;
-    if (im->report.n_shown < KVC_REPORT_SHOWN)
+    if (im->report.n_shown < KVC_REPORT_SHOWN) {
         im->report.shown[im->report.n_shown++] = *bad;
+        kvc_import_hide(im, &im->report.shown[im->report.n_shown - 1]);
+    }
     return KVC_OK;
 }
 
@@ -516,9 +522,9 @@ static bool move_names(struct kvc_import *im, struct kvc_trace *t)
 {
     t->n_sessions = (uint32_t)im->sessions.n;
     t->n_tenants = t->n_models = 0;
-    t->tenant_names = kvc_intern_names(&im->tenants);
+    t->tenant_names = kvc_import_names(im, "tenant", &im->tenants);
     t->n_tenants = t->tenant_names ? (uint32_t)im->tenants.n : 0;
-    t->model_names = kvc_intern_names(&im->models);
+    t->model_names = kvc_import_names(im, "model", &im->models);
     t->n_models = t->model_names ? (uint32_t)im->models.n : 0;
     return t->n_tenants == im->tenants.n && t->n_models == im->models.n;
 }
@@ -603,6 +609,8 @@ enum kvc_status kvc_import_streams(struct kvc_trace **out, const char *const *pa
     status = kvc_arrivals_init(&im.arrivals, im.options, err);
     if (status == KVC_OK)
         status = kvc_text_check(im.options, err);
+    if (status == KVC_OK && im.options->anonymize)
+        status = kvc_salt_read(im.options->salt_file, im.name_key, err);
     if (status == KVC_OK && !(im.forest = kvc_forest_create()))
         status = kvc_fail_nomem(err);
     for (; im.file < n && status == KVC_OK; im.file++) {

@@ -35,6 +35,7 @@ struct kvc_import {
 
     struct kvc_forest *forest;
     struct kvc_intern sessions, tenants, models, text_ids, root_keys;
+    uint64_t name_key[2]; /* of --anonymize */
     struct kvc_intern variants; /* adapters and salts */
     struct kvc_intern places; /* names of documents */
     uint32_t place;           /* of the document being read, else KVC_ID_NONE */

@@ -3,6 +3,7 @@
  * requests, and the optimizer's trace schema. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "traces/anonymize.h"
 #include "traces/fields.h"
 #include "traces/intern.h"
 #include "traces/sniff.h"
@@ -186,7 +187,7 @@ static enum kvc_status read_event(const struct kvc_place *at, const struct kvc_j
 {
     const struct kvc_jval *type = kvc_field_member(root, "type");
     const char *word = type ? kvc_jval_string(type) : NULL;
-    char text[96];
+    char text[96], kind[KVC_SHOWN_NAME];
     enum kvc_status status = read_space(at, "source", root, r, &row->key_space, err);
     if (status != KVC_OK)
         return status;
@@ -196,7 +197,9 @@ static enum kvc_status read_event(const struct kvc_place *at, const struct kvc_j
         return read_write(at, root, im, r, false, row->key_space, err);
     *request = word && strcmp(word, "GetCacheLocation") == 0;
     if (!*request) {
-        snprintf(text, sizeof(text), "%.40s events, which are no requests", word ? word : "untyped");
+        word = word ? word : "untyped";
+        kvc_import_shown_name(im, "kind", word, strlen(word), kind);
+        snprintf(text, sizeof(text), "%s events, which are no requests", kind);
         kvc_import_tally(im, text);
         return KVC_OK;
     }

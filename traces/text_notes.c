@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What an import of texts assumed and how far off that is, in words. */
+#include "traces/anonymize.h"
 #include "traces/text_state.h"
 
 #include <stdio.h>
@@ -27,8 +28,10 @@ static void note_rates(struct kvc_import *im, const struct kvc_text_import *t)
         const char *name = t->models.bytes + t->models.at[i];
         if (!r->calibrated || n >= sizeof(list) - 1)
             continue;
-        int k = snprintf(list + n, sizeof(list) - n, "%s%.3f%s%.40s", shown ? ", " : "",
-                         r->bytes_per_token, *name ? " for " : "", name);
+        char model[KVC_SHOWN_NAME];
+        kvc_import_shown_name(im, "model", name, strlen(name), model);
+        int k = snprintf(list + n, sizeof(list) - n, "%s%.3f%s%s", shown ? ", " : "",
+                         r->bytes_per_token, *name ? " for " : "", *name ? model : "");
         n += k > 0 ? (size_t)k : 0;
         shown++;
     }
