@@ -27,12 +27,15 @@ static void say_offered(struct kvc_traffic *f)
         high = p->offered[i].seen_tokens > high ? p->offered[i].seen_tokens : high;
     }
     say(f, "The log does not say which prompts share a prefix: hit rates are unknown, not 0.");
-    if (p->n_offered && f->stats.input_tokens)
-        say(f, "Under the assumptions offered below, a cache without limits would serve between "
-               "%.24s and %.24s of the input tokens. Nothing in the log tells which of them "
-               "holds.",
-            kvc_fmt_percent(kvc_ratio(low, f->stats.input_tokens)).s,
-            kvc_fmt_percent(kvc_ratio(high, f->stats.input_tokens)).s);
+    if (!p->n_offered || !f->stats.input_tokens)
+        return;
+    double top = kvc_ratio(high, f->stats.input_tokens), measured = kvc_traffic_measured(f);
+    say(f, "Under the assumptions offered below, a cache without limits would serve between %.24s "
+           "and %.24s of the input tokens. %s",
+        kvc_fmt_percent(kvc_ratio(low, f->stats.input_tokens)).s, kvc_fmt_percent(top).s,
+        isnan(measured)  ? "Nothing in the log tells which of them holds."
+        : measured > top ? "The measured rate lies above them all: prompts share more than that."
+                         : "The measured rate tells which of them can hold.");
 }
 
 static void say_bound(struct kvc_traffic *f)
@@ -138,7 +141,7 @@ static void say_measured(struct kvc_traffic *f)
         return;
     if (isnan(gap))
         say(f, "The serving system states that %.24s of the prompt tokens were cached, over %.24s "
-               "rows.", kvc_fmt_percent(measured).s, kvc_fmt_count(f->profile.cached_rows).s);
+               "rows: what its cache reached, so that at least this can be reached.", kvc_fmt_percent(measured).s, kvc_fmt_count(f->profile.cached_rows).s);
     else if (gap > 0)
         say(f, "The serving system states %.24s cached, over %.24s rows: %.24s below the bound are "
                "there to gain.", kvc_fmt_percent(measured).s,

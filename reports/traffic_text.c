@@ -24,8 +24,8 @@ static void put_findings(struct kvc_text *t, const struct kvc_traffic *f)
         for (bool first = true; *s; first = false) {
             size_t n = strlen(s), room = WIDTH - 4;
             if (n > room) {
-                n = room;
-                while (n && s[n] != ' ')
+                n = room; /* a number and its unit stay on one line */
+                while (n && (s[n] != ' ' || (s[n - 1] >= '0' && s[n - 1] <= '9')))
                     n--;
                 n = n ? n : room;
             }
@@ -167,11 +167,11 @@ static void put_arrivals(struct kvc_text *t, const struct kvc_traffic *f)
                   kvc_fmt_seconds(60.0 * (double)p->peak_minute).s);
     kvc_text_addf(t, "  gaps vary by %s of their mean (1 = random arrivals)\n",
                   kvc_fmt_general(p->gap_cv).s);
-    kvc_text_add(t, "  counts vary by");
     for (size_t i = 0; i < KVC_PROFILE_COUNTS; i++)
-        kvc_text_addf(t, "%s %s in %s", i ? "," : "", kvc_fmt_general(p->counts[i].dispersion).s,
-                      kvc_traffic_age_name(p->counts[i].window_ns).s);
-    kvc_text_add(t, " (variance over mean, 1 = random)\n");
+        if (!isnan(p->counts[i].dispersion))
+            kvc_text_addf(t, "  counts in %s vary by %s (variance over mean, 1 = random)\n",
+                          kvc_traffic_age_name(p->counts[i].window_ns).s,
+                          kvc_fmt_general(p->counts[i].dispersion).s);
     if (f->stats.batch_period_ns)
         kvc_text_addf(t, "  batched: %s requests come at %s distinct times, %s apart; queueing "
                          "below that is\n  an artefact of the log unless arrivals are spread "
@@ -179,7 +179,8 @@ static void put_arrivals(struct kvc_text *t, const struct kvc_traffic *f)
                       kvc_fmt_count(f->stats.requests).s,
                       kvc_fmt_count(f->stats.distinct_arrivals).s,
                       kvc_fmt_seconds((double)f->stats.batch_period_ns * 1e-9).s);
-    put_profile(t, p);
+    if (f->stats.requests >= 30)
+        put_profile(t, p);
 }
 
 /* ---- sharing ---- */
@@ -290,16 +291,19 @@ static void put_offered(struct kvc_text *t, const struct kvc_traffic *f)
 {
     const struct kvc_profile *p = &f->profile;
     char text[200];
-    kvc_text_add(t, "\nSharing: unknown, not 0. Offered, of the input tokens, if\n");
+    kvc_text_add(t, "\nSharing: unknown, not 0.");
+    kvc_text_add(t, p->n_offered ? " Offered, of the input tokens, if\n" : "\n");
     for (uint32_t i = 0; i < p->n_offered; i++) {
         kvc_traffic_assumption(&p->offered[i], text, sizeof(text));
         put_cell(t, kvc_fmt_percent(kvc_ratio(p->offered[i].seen_tokens, f->stats.input_tokens)),
                  9);
         kvc_text_addf(t, "  %s\n", text);
     }
-    if (!f->stats.sessions)
-        kvc_text_add(t, "  the log names no sessions either, so nothing can be offered for turns "
-                        "that carry over\n");
+    kvc_text_add(t, !f->stats.sessions
+                        ? "  the log names no sessions either, so nothing can be offered for "
+                          "turns that carry over\n"
+                        : "  a turn shorter than the prompt and answer before it carries nothing "
+                          "over; nor does one to another model\n");
 }
 
 static void put_sharing(struct kvc_text *t, const struct kvc_traffic *f)

@@ -116,7 +116,7 @@ struct kvc_profile {
     /* Tokens seen before by i's request, not by i, by whom it was touched last. */
     uint64_t from_tokens[KVC_PROFILE_TENANTS][KVC_PROFILE_TENANTS + 1];
 
-    /* ---- without any prefix information ---- */
+    /* ---- without any prefix information; what would serve nothing is not offered ---- */
     uint32_t n_offered;
     struct kvc_offered offered[KVC_PROFILE_OFFERED];
 };

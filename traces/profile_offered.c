@@ -58,12 +58,16 @@ bool kvc_profile_offered(const struct kvc_trace *t, struct kvc_profile *p)
     m.longest = kvc_calloc((size_t)t->n_models + 1, sizeof(*m.longest));
     m.turn = kvc_malloc(t->n_sessions, sizeof(*m.turn));
     bool ok = m.longest && m.turn;
+    bool turns = t->session && t->n_sessions;
     for (size_t i = 0; ok && i < KVC_PROFILE_OFFERED; i++) {
-        if (offers[i].carry != KVC_CARRY_NONE && !(t->session && t->n_sessions))
+        if (offers[i].carry != KVC_CARRY_NONE && !turns)
             continue;
-        struct kvc_offered *o = &p->offered[p->n_offered++];
+        struct kvc_offered *o = &p->offered[p->n_offered];
         *o = offers[i];
         offer(t, &m, o);
+        p->n_offered += o->seen_tokens > 0;
+        if (!o->shared_tokens && !o->seen_tokens) /* no turn can go on: nothing to assume of them */
+            turns = false;
     }
     kvc_free(m.longest);
     kvc_free(m.turn);
