@@ -118,10 +118,10 @@ void kvc_traffic_assumption(const struct kvc_offered *o, char *buf, size_t size)
 {
     char start[96] = "";
     if (o->shared_tokens)
-        snprintf(start, sizeof(start), "every prompt of a model begins with the same %.40s tokens",
+        snprintf(start, sizeof(start), "prompts begin with the same %.40s tokens",
                  kvc_fmt_count(o->shared_tokens).s);
     static const char *const turns[] = {
-        "", "each turn repeats the prompt before it, answers do not come back",
-        "each turn repeats the prompt and the answer before it"};
-    snprintf(buf, size, "%s%s%s", start, start[0] && o->carry ? ", and " : "", turns[o->carry]);
+        "", "turns repeat the prompt before, not the answer",
+        "turns repeat the prompt and answer before"};
+    snprintf(buf, size, "%s%s%s", start, start[0] && o->carry ? "; " : "", turns[o->carry]);
 }

@@ -41,7 +41,7 @@ struct kvc_str kvc_traffic_size(const struct kvc_traffic *traffic, double blocks
 struct kvc_str kvc_traffic_age_name(uint64_t ns); /* "5 min" */
 /* For people; history is NULL where it can't be told from documents. */
 const char *kvc_traffic_kind(const struct kvc_traffic *traffic, enum kvc_content kind);
-/* "every prompt begins with the same 1,024 tokens", .. */
+/* "prompts begin with the same 1,024 tokens", .. (those of one model) */
 void kvc_traffic_assumption(const struct kvc_offered *offered, char *buf, size_t size);
 
 /* ---- writers ---- */

@@ -141,7 +141,8 @@ static void say_measured(struct kvc_traffic *f)
         return;
     if (isnan(gap))
         say(f, "The serving system states that %.24s of the prompt tokens were cached, over %.24s "
-               "rows: what its cache reached, so that at least this can be reached.", kvc_fmt_percent(measured).s, kvc_fmt_count(f->profile.cached_rows).s);
+               "rows: what its cache reached, so that at least this can be reached.",
+            kvc_fmt_percent(measured).s, kvc_fmt_count(f->profile.cached_rows).s);
     else if (gap > 0)
         say(f, "The serving system states %.24s cached, over %.24s rows: %.24s below the bound are "
                "there to gain.", kvc_fmt_percent(measured).s,

@@ -65,12 +65,13 @@ static void put_tiles(const struct view *v)
     char more[160];
     kvc_text_add(t, "<ul class=\"tiles\">\n");
     kvc_html_tile(t, "Hit rate at most", kvc_fmt_percent(kvc_traffic_bound(v->f)),
-                  s->has_prefix ? "of the input tokens, any cache" : "the log does not tell; not 0");
+                  s->has_prefix ? "of the input tokens, any cache" : "the log does not tell");
     snprintf(more, sizeof(more), "over %.40s; busiest minute %.40s/s",
              kvc_fmt_seconds((double)s->span_ns * 1e-9).s,
              kvc_fmt_general(p->peak_requests_per_s).s);
     kvc_html_tile(t, "Requests", kvc_fmt_count(s->requests), more);
-    snprintf(more, sizeof(more), "p99 %.40s tokens", kvc_fmt_count((uint64_t)p->input_tokens.p99).s);
+    snprintf(more, sizeof(more), "p99 %.40s tokens",
+             kvc_fmt_count((uint64_t)p->input_tokens.p99).s);
     kvc_html_tile(t, "Median prompt", kvc_fmt_tokens(p->input_tokens.p50), more);
     snprintf(more, sizeof(more), "p99 %.40s tokens",
              kvc_fmt_count((uint64_t)p->output_tokens.p99).s);
@@ -122,8 +123,8 @@ static void put_arrivals(const struct view *v)
         end_row(t);
     }
     kvc_html_end_table(t);
-    kvc_text_addf(t, "</div><p class=\"note\">Random (Poisson) arrivals have 1; above it they come in "
-                     "bursts. Gaps between arrivals vary by %s of their mean (random: 1). The "
+    kvc_text_addf(t, "</div><p class=\"note\">Random (Poisson) arrivals have 1; above it they come "
+                     "in bursts. Gaps between arrivals vary by %s of their mean (random: 1). The "
                      "busiest minute begins after %s and has %s requests a second, %s on "
                      "average.</p>\n",
                   kvc_fmt_general(p->gap_cv).s, kvc_fmt_seconds(60.0 * (double)p->peak_minute).s,
@@ -234,10 +235,11 @@ static void put_offered(const struct view *v)
     }
     kvc_html_end_table(t);
     kvc_text_add(t, v->f->stats.sessions
-                        ? "<p class=\"note\">A turn shorter than the prompt and answer before it "
-                          "carries nothing over. Other models' KV is of no use.</p>\n"
-                        : "<p class=\"note\">The log names no sessions either, so nothing can be "
-                          "offered for turns that carry over.</p>\n");
+                        ? "<p class=\"note\">Prompts of one model. A turn shorter than the prompt "
+                          "and answer before it carries nothing over, nor does one to another "
+                          "model.</p>\n"
+                        : "<p class=\"note\">Prompts of one model. The log names no sessions "
+                          "either, so nothing can be offered for turns that carry over.</p>\n");
     end_part(v);
 }
 
@@ -250,8 +252,8 @@ static void put_sharing(const struct view *v)
         return;
     }
     begin_part(v, "What is reused",
-               "Every prompt token is one of these. System prompts, documents and history were seen "
-               "in an earlier request, in full blocks: a cache without limits serves them.");
+               "Every prompt token is one of these. System prompts, documents and history were "
+               "seen in an earlier request, in full blocks: a cache without limits serves them.");
     put_kinds(v);
     if (!p->by_session)
         kvc_text_add(t, "<p class=\"note\">The log names no sessions, so documents that several "

@@ -11,7 +11,7 @@ static double rate(uint64_t part, uint64_t whole)
 
 static double seconds(uint64_t ns)
 {
-    return (double)ns * 1e-9;
+    return (double)ns / 1e9;
 }
 
 static void put_dist(struct kvc_json *j, const char *key, const struct kvc_dist *d)

@@ -46,8 +46,7 @@ static void put_head(struct kvc_text *t, const struct kvc_traffic *f)
                   kvc_fmt_count(s->requests).s, kvc_fmt_seconds((double)s->span_ns * 1e-9).s,
                   kvc_fmt_count(s->input_tokens).s, kvc_fmt_count(s->output_tokens).s);
     if (s->has_prefix)
-        kvc_text_addf(t, "%s blocks of %u tokens in %s segments; %s block touches are %s segment "
-                         "touches\n",
+        kvc_text_addf(t, "%s blocks of %u tokens in %s segments, %s block and %s segment touches\n",
                       kvc_fmt_count(s->blocks).s, s->block_tokens, kvc_fmt_count(s->segments).s,
                       kvc_fmt_count(s->block_touches).s, kvc_fmt_count(s->segment_touches).s);
     kvc_text_addf(t, "sessions: %s, tenants: %s, models: %s, digest %s\n",
@@ -116,15 +115,15 @@ static void put_lengths(struct kvc_text *t, const struct kvc_traffic *f)
     put_classes(t, p);
     kvc_text_add(t, "\n");
     if (f->stats.has_prefix)
-        kvc_text_addf(t, "  answers: known in %s requests (from the log, or a later turn that "
-                         "repeats them), unknown in %s\n",
+        kvc_text_addf(t, "  answers: known in %s requests (from the log or a later turn), unknown "
+                         "in %s\n",
                       kvc_fmt_count(p->outputs_known).s,
                       kvc_fmt_count(f->stats.requests - p->outputs_known).s);
     if (p->zero_output)
         kvc_text_addf(t, "  %s requests generate nothing\n", kvc_fmt_count(p->zero_output).s);
     if (f->stats.sessions)
-        kvc_text_addf(t, "  %s requests belong to sessions; %s turns are too short to repeat the "
-                         "prompt and answer before them\n",
+        kvc_text_addf(t, "  %s requests are in sessions; %s turns are too short to repeat what was "
+                         "before\n",
                       kvc_fmt_count(p->in_sessions).s, kvc_fmt_count(p->shrunken_turns).s);
     kvc_text_addf(t, "  think time is stated for %s requests\n",
                   kvc_fmt_count(p->think_s.count).s);
@@ -230,14 +229,14 @@ static void put_ages(struct kvc_text *t, const struct kvc_traffic *f)
     const struct kvc_profile *p = &f->profile;
     if (!p->seen_tokens || !f->stats.span_ns)
         return;
-    kvc_text_addf(t, "\n  time to live    loses of reuse    leaves hit rate    %-30s%s\n",
+    kvc_text_addf(t, "\n  time to live  loses of reuse  hit rate left   %-27s%s\n",
                   "held at peak", "on average");
     for (size_t i = 0; i < KVC_PROFILE_AGES; i++) {
         double loss = kvc_traffic_ttl_loss(f, i);
         put_cell(t, kvc_traffic_age_name(p->age_limit_ns[i]), 14);
-        put_cell(t, kvc_fmt_percent(loss), 18);
-        put_cell(t, kvc_fmt_percent(kvc_traffic_bound(f) * (1 - loss)), 19);
-        kvc_text_addf(t, "    %-30s%s\n", kvc_traffic_size(f, (double)p->held_peak_blocks[i]).s,
+        put_cell(t, kvc_fmt_percent(loss), 16);
+        put_cell(t, kvc_fmt_percent(kvc_traffic_bound(f) * (1 - loss)), 15);
+        kvc_text_addf(t, "   %-27s%s\n", kvc_traffic_size(f, (double)p->held_peak_blocks[i]).s,
                       kvc_traffic_size(f, p->held_mean_blocks[i]).s);
         if (loss == 0)
             break;
@@ -299,11 +298,11 @@ static void put_offered(struct kvc_text *t, const struct kvc_traffic *f)
                  9);
         kvc_text_addf(t, "  %s\n", text);
     }
+    kvc_text_add(t, "  (prompts of one model; ");
     kvc_text_add(t, !f->stats.sessions
-                        ? "  the log names no sessions either, so nothing can be offered for "
-                          "turns that carry over\n"
-                        : "  a turn shorter than the prompt and answer before it carries nothing "
-                          "over; nor does one to another model\n");
+                        ? "nothing can be offered for turns: the log names no sessions)\n"
+                        : "a turn shorter than the prompt and answer before it carries nothing "
+                          "over)\n");
 }
 
 static void put_sharing(struct kvc_text *t, const struct kvc_traffic *f)
