@@ -7,19 +7,28 @@
 #include <string.h>
 
 struct renumber {
+    struct kvc_spill *spill;
     uint32_t *number; /* of each old index; KVC_SEG_NONE: not met yet */
+    struct kvc_spill_array held;
     uint32_t next;
     bool moved;
 };
 
-static bool start(struct renumber *r, uint32_t n)
+static bool start(struct renumber *r, struct kvc_spill *spill, uint32_t n)
 {
-    r->number = kvc_malloc(n, sizeof(*r->number));
-    r->next = 0;
-    r->moved = false;
-    if (r->number)
-        memset(r->number, 0xff, (size_t)n * sizeof(*r->number));
-    return r->number != NULL;
+    *r = (struct renumber){ .spill = spill };
+    if (!n)
+        return true;
+    if (!kvc_spill_grow(spill, &r->number, &r->held, (size_t)n * sizeof(*r->number), false))
+        return false;
+    memset(r->number, 0xff, (size_t)n * sizeof(*r->number));
+    return true;
+}
+
+static void end(struct renumber *r)
+{
+    if (r->spill)
+        kvc_spill_free(r->spill, &r->number, &r->held);
 }
 
 static inline void meet(struct renumber *r, uint32_t old)
@@ -54,24 +63,26 @@ static void remap(uint32_t *column, uint64_t n, const uint32_t *number)
             column[i] = number[column[i]];
 }
 
-static bool permute(uint32_t **column, uint32_t n, const uint32_t *number)
+static bool permute(struct kvc_trace *t, uint32_t **column, const struct renumber *r)
 {
-    uint32_t *fresh = kvc_malloc(n, sizeof(*fresh));
-    if (!fresh)
+    uint32_t n = t->n_segments, *fresh = NULL;
+    struct kvc_spill_array held = { 0 };
+    if (!kvc_spill_grow(r->spill, &fresh, &held, (size_t)n * sizeof(*fresh), false))
         return false;
     for (uint32_t i = 0; i < n; i++)
-        fresh[number[i]] = (*column)[i];
-    kvc_free(*column);
+        fresh[r->number[i]] = (*column)[i];
+    kvc_trace_drop(t, column);
     *column = fresh;
+    kvc_trace_keep(t, fresh, kvc_spill_detach(r->spill, &held));
     return true;
 }
 
-static bool order_segments(struct kvc_trace *t)
+static bool order_segments(struct kvc_trace *t, struct kvc_spill *spill)
 {
     uint32_t n = t->n_segments;
     struct renumber r = { 0 };
     uint32_t *stack = kvc_malloc(n, sizeof(*stack));
-    bool ok = stack && start(&r, n);
+    bool ok = stack && start(&r, spill, n);
     if (ok) {
         meet_column(&r, t, t->prompt_seg, stack);
         meet_column(&r, t, t->output_seg, stack);
@@ -82,22 +93,23 @@ static bool order_segments(struct kvc_trace *t)
         remap(t->prompt_seg, t->n_requests, r.number);
         remap(t->output_seg, t->n_requests, r.number);
         remap(t->seg_parent, n, r.number);
-        ok = permute(&t->seg_parent, n, r.number) && permute(&t->seg_len, n, r.number) &&
-             permute(&t->seg_depth, n, r.number);
+        ok = permute(t, &t->seg_parent, &r) && permute(t, &t->seg_len, &r) &&
+             permute(t, &t->seg_depth, &r);
     }
     kvc_free(stack);
-    kvc_free(r.number);
+    end(&r);
     return ok;
 }
 
 /* ---- sessions and names ---- */
 
-static bool order_names(uint32_t *column, uint64_t rows, uint32_t *n, char **names)
+static bool order_names(struct kvc_spill *spill, uint32_t *column, uint64_t rows, uint32_t *n,
+                        char **names)
 {
     struct renumber r;
     if (!column || !*n)
         return true;
-    if (!start(&r, *n))
+    if (!start(&r, spill, *n))
         return false;
     for (uint64_t i = 0; i < rows; i++)
         if (column[i] != KVC_ID_NONE && r.number[column[i]] == KVC_ID_NONE)
@@ -117,13 +129,14 @@ static bool order_names(uint32_t *column, uint64_t rows, uint32_t *n, char **nam
     if (ok)
         *n = r.next;
     kvc_free(fresh);
-    kvc_free(r.number);
+    end(&r);
     return ok;
 }
 
-bool kvc_trace_canonical(struct kvc_trace *t)
+bool kvc_trace_canonical(struct kvc_trace *t, struct kvc_spill *spill)
 {
-    return order_segments(t) && order_names(t->session, t->n_requests, &t->n_sessions, NULL) &&
-           order_names(t->tenant, t->n_requests, &t->n_tenants, t->tenant_names) &&
-           order_names(t->model, t->n_requests, &t->n_models, t->model_names);
+    uint64_t n = t->n_requests;
+    return order_segments(t, spill) && order_names(spill, t->session, n, &t->n_sessions, NULL) &&
+           order_names(spill, t->tenant, n, &t->n_tenants, t->tenant_names) &&
+           order_names(spill, t->model, n, &t->n_models, t->model_names);
 }

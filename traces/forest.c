@@ -7,9 +7,26 @@
 
 #include <string.h>
 
+struct kvc_forest *kvc_forest_create_with(const struct kvc_forest_options *options)
+{
+    struct kvc_forest *f = kvc_calloc(1, sizeof(*f));
+    if (!f)
+        return NULL;
+    f->spill = options->spill;
+    f->infer_sessions = options->infer_sessions;
+    if (!f->spill && !kvc_spill_init(f->spill = &f->own_spill, NULL, 0))
+        goto fail;
+    if (options->forget_ns && !(f->forgetting = kvc_forgetting_create(options->forget_ns)))
+        goto fail;
+    return f;
+fail:
+    kvc_forest_destroy(f);
+    return NULL;
+}
+
 struct kvc_forest *kvc_forest_create(void)
 {
-    return kvc_calloc(1, sizeof(struct kvc_forest));
+    return kvc_forest_create_with(&(struct kvc_forest_options){ 0 });
 }
 
 void kvc_forest_destroy(struct kvc_forest *f)
@@ -18,34 +35,23 @@ void kvc_forest_destroy(struct kvc_forest *f)
         return;
     for (size_t i = 0; i < KVC_PENDING; i++)
         kvc_free(f->pending[i].ids);
-    kvc_free(f->id);
-    kvc_free(f->is_start);
-    kvc_free(f->cut_after);
-    kvc_free(f->starts);
+    kvc_forgetting_destroy(f);
+    kvc_spill_free(f->spill, &f->id, &f->held[KVC_A_ID]);
+    kvc_spill_free(f->spill, &f->is_start, &f->held[KVC_A_IS_START]);
+    kvc_spill_free(f->spill, &f->cut_after, &f->held[KVC_A_CUT_AFTER]);
+    kvc_spill_free(f->spill, &f->starts, &f->held[KVC_A_STARTS]);
     kvc_free(f->branches);
-    kvc_free(f->time_ns);
-    kvc_free(f->think_ns);
-    kvc_free(f->input);
-    kvc_free(f->output);
-    kvc_free(f->prompt_node);
-    kvc_free(f->output_node);
-    kvc_free(f->session);
-    kvc_free(f->tenant);
-    kvc_free(f->model);
-    kvc_free(f->status);
-    kvc_free(f->cached_tokens);
-    kvc_free(f->shown_tokens);
+    kvc_forest_free_rows(f);
+    kvc_spill_clear(&f->own_spill);
     kvc_free(f);
 }
 
-static bool grow_bitmap(uint64_t **map, size_t old_bits, size_t bits)
+/* Doubles while small; a file grows by an eighth, as its space is taken at once. */
+static size_t larger(size_t cap, size_t need, size_t unit)
 {
-    uint64_t *p = kvc_realloc(*map, bits / 64, sizeof(*p));
-    if (!p)
-        return false;
-    memset(p + old_bits / 64, 0, (bits - old_bits) / 8);
-    *map = p;
-    return true;
+    size_t next = cap < ((size_t)1 << 22) ? cap * 2 : cap + cap / 8;
+    next = next < need ? need : next;
+    return (next + unit - 1) / unit * unit;
 }
 
 static bool reserve_nodes(struct kvc_forest *f, size_t more)
@@ -53,30 +59,25 @@ static bool reserve_nodes(struct kvc_forest *f, size_t more)
     size_t need = (size_t)f->n_nodes + more;
     if (need <= f->node_cap)
         return true;
-    size_t cap = f->node_cap ? f->node_cap : 1024;
-    while (cap < need)
-        cap *= 2;
-    uint64_t *id = kvc_realloc(f->id, cap, sizeof(*id));
-    if (!id)
-        return false;
-    f->id = id;
+    size_t cap = larger(f->node_cap, need, 1024);
     /* A failure leaves larger arrays beside the old capacity, which is harmless. */
-    if (!grow_bitmap(&f->is_start, f->node_cap, cap) ||
-        !grow_bitmap(&f->cut_after, f->node_cap, cap))
+    if (!kvc_spill_grow(f->spill, &f->id, &f->held[KVC_A_ID], cap * 8, false) ||
+        !kvc_spill_grow(f->spill, &f->is_start, &f->held[KVC_A_IS_START], cap / 8, true) ||
+        !kvc_spill_grow(f->spill, &f->cut_after, &f->held[KVC_A_CUT_AFTER], cap / 8, true))
         return false;
     f->node_cap = cap;
     return true;
 }
 
-static inline size_t branch_slot(const struct kvc_forest *f, uint32_t parent, uint64_t id)
+static inline size_t branch_slot(const struct kvc_forest *f, uint64_t parent, uint64_t id)
 {
-    return (size_t)kvc_mix64(id ^ ((uint64_t)parent * 0x9e3779b97f4a7c15u)) & f->branch_mask;
+    return (size_t)kvc_mix64(id ^ (parent * 0x9e3779b97f4a7c15u)) & f->branch_mask;
 }
 
-static bool rehash_branches(struct kvc_forest *f)
+/* Moves the entries into a table of that size. */
+static bool rehash_branches(struct kvc_forest *f, size_t size)
 {
     size_t old_size = f->branches ? f->branch_mask + 1 : 0;
-    size_t size = old_size ? old_size * 2 : 1024;
     struct kvc_branch *old = f->branches;
     struct kvc_branch *fresh = kvc_malloc(size, sizeof(*fresh));
     if (!fresh)
@@ -96,40 +97,86 @@ static bool rehash_branches(struct kvc_forest *f)
     return true;
 }
 
-static inline bool grow_branches(struct kvc_forest *f)
+/* Empties the slots of chains of which nothing is left. */
+static void sweep_branches(struct kvc_forest *f)
 {
-    return (f->branches && (f->n_starts + 1) * 2 <= f->branch_mask + 1) || rehash_branches(f);
-}
-
-/* Finds the child of parent by id among the starts, or makes it. Room for the node is there. */
-static bool branch_child(struct kvc_forest *f, uint32_t parent, uint32_t depth, uint64_t id,
-                         uint32_t *child)
-{
-    if (!grow_branches(f))
-        return false;
-    size_t slot = branch_slot(f, parent, id);
-    for (; f->branches[slot].node != KVC_NODE_NONE; slot = (slot + 1) & f->branch_mask) {
-        const struct kvc_branch *b = &f->branches[slot];
-        if (b->id == id && b->parent == parent) {
-            *child = b->node;
-            return true;
+    for (size_t i = 0; i <= f->branch_mask; i++) {
+        struct kvc_branch *b = &f->branches[i];
+        if (b->node != KVC_NODE_NONE && !kvc_forget_trim(f, b->node)) {
+            b->node = KVC_NODE_NONE; /* the table is rebuilt next: no probing past this */
+            f->n_branches--;
         }
     }
-    if (!kvc_grow((void **)&f->starts, &f->start_cap, f->n_starts + 1, sizeof(*f->starts)))
-        return false;
-    uint32_t node = f->n_nodes++;
+}
+
+static bool enlarge_branches(struct kvc_forest *f)
+{
+    size_t size = f->branches ? f->branch_mask + 1 : 512;
+    if (f->branches && f->forgetting)
+        sweep_branches(f);
+    if (f->n_branches * 4 >= size || !f->branches)
+        size *= 2;
+    return rehash_branches(f, size);
+}
+
+static inline bool grow_branches(struct kvc_forest *f)
+{
+    return (f->branches && (f->n_branches + 1) * 2 <= f->branch_mask + 1) || enlarge_branches(f);
+}
+
+struct kvc_branch *kvc_forest_slot(const struct kvc_forest *f, uint64_t parent, uint64_t id)
+{
+    size_t slot = branch_slot(f, parent, id);
+    struct kvc_branch *b = &f->branches[slot];
+    while (b->node != KVC_NODE_NONE && (b->id != id || b->parent != parent))
+        b = &f->branches[slot = (slot + 1) & f->branch_mask];
+    return b;
+}
+
+bool kvc_forest_new_start(struct kvc_forest *f, struct kvc_branch *slot, uint64_t parent,
+                          uint32_t depth, uint64_t id)
+{
+    if (f->n_starts == f->start_cap) {
+        size_t cap = larger(f->start_cap, f->n_starts + 1, 256);
+        if (!kvc_spill_grow(f->spill, &f->starts, &f->held[KVC_A_STARTS],
+                            cap * sizeof(*f->starts), false))
+            return false;
+        f->start_cap = cap;
+    }
+    uint64_t node = f->n_nodes++;
     f->id[node] = id;
     kvc_bit_set(f->is_start, node);
     f->starts[f->n_starts++] = (struct kvc_start){ node, parent, depth };
-    f->branches[slot] = (struct kvc_branch){ id, parent, node };
+    f->n_branches += slot->node == KVC_NODE_NONE;
+    *slot = (struct kvc_branch){ id, parent, node };
     if (parent < KVC_ROOT_BASE)
         kvc_bit_set(f->cut_after, parent);
-    *child = node;
+    return true;
+}
+
+void kvc_forest_append(struct kvc_forest *f, const uint64_t *ids, size_t n)
+{
+    if (n)
+        memcpy(f->id + f->n_nodes, ids, n * sizeof(*ids));
+    f->n_nodes += n;
+}
+
+/* Finds the child of parent by id among the starts, or makes it. Room for the node is there. */
+static bool branch_child(struct kvc_forest *f, uint64_t parent, uint32_t depth, uint64_t id,
+                         uint64_t *child)
+{
+    if (!grow_branches(f))
+        return false;
+    struct kvc_branch *b = kvc_forest_slot(f, parent, id);
+    if (b->node == KVC_NODE_NONE && !kvc_forest_new_start(f, b, parent, depth, id))
+        return false;
+    *child = b->node;
     return true;
 }
 
 /* How many of the n ids the chain below node goes through. */
-static size_t follow(const struct kvc_forest *f, uint32_t node, const uint64_t *ids, size_t n)
+static inline size_t follow(const struct kvc_forest *f, uint64_t node, const uint64_t *ids,
+                            size_t n)
 {
     const uint64_t *chain = f->id + node + 1;
     size_t most = f->n_nodes - node - 1, k = 0;
@@ -138,7 +185,7 @@ static size_t follow(const struct kvc_forest *f, uint32_t node, const uint64_t *
     while (k < most && chain[k] == ids[k])
         k++;
     /* The chain ends where another node starts, whatever its id. */
-    for (size_t i = (size_t)node + 1; i <= (size_t)node + k;) {
+    for (size_t i = node + 1; i <= node + k;) {
         uint64_t bits = f->is_start[i >> 6] >> (i & 63);
         if (bits) {
             size_t at = i + (size_t)__builtin_ctzll(bits) - node - 1;
@@ -149,21 +196,25 @@ static size_t follow(const struct kvc_forest *f, uint32_t node, const uint64_t *
     return k;
 }
 
+size_t kvc_forest_follow(const struct kvc_forest *f, uint64_t node, const uint64_t *ids, size_t n)
+{
+    return follow(f, node, ids, n);
+}
+
 /* Walks on from cur, which the first i ids lead to, making what is new, and cuts at the end. */
-static bool walk(struct kvc_forest *f, uint32_t cur, size_t i, const uint64_t *ids, size_t n,
-                 uint32_t *end)
+static bool walk(struct kvc_forest *f, uint64_t cur, size_t i, const uint64_t *ids, size_t n,
+                 uint64_t *end)
 {
     if (i == 0 && !branch_child(f, cur, 0, ids[i++], &cur))
         return false;
     for (;;) {
         size_t k = follow(f, cur, ids + i, n - i);
-        cur += (uint32_t)k;
+        cur += k;
         i += k;
         if (i == n)
             break;
         if (cur + 1 == f->n_nodes) { /* the newest node has no child yet: the rest is new */
-            memcpy(f->id + cur + 1, ids + i, (n - i) * sizeof(*ids));
-            f->n_nodes += (uint32_t)(n - i);
+            kvc_forest_append(f, ids + i, n - i);
             cur = f->n_nodes - 1;
             break;
         }
@@ -176,96 +227,13 @@ static bool walk(struct kvc_forest *f, uint32_t cur, size_t i, const uint64_t *i
     return true;
 }
 
-static bool grow_column(void *column, size_t cap, size_t size)
-{
-    void **p = column;
-    void *fresh = kvc_realloc(*p, cap, size);
-    if (fresh)
-        *p = fresh;
-    return fresh != NULL;
-}
-
-static bool reserve_row(struct kvc_forest *f)
-{
-    if (f->n_rows < f->row_cap)
-        return true;
-    size_t cap = f->row_cap ? f->row_cap * 2 : 1024;
-    bool ok = grow_column(&f->time_ns, cap, 8) && grow_column(&f->input, cap, 4) &&
-              grow_column(&f->output, cap, 4) && grow_column(&f->prompt_node, cap, 4);
-    ok = ok && (!f->think_ns || grow_column(&f->think_ns, cap, 8));
-    ok = ok && (!f->output_node || grow_column(&f->output_node, cap, 4));
-    ok = ok && (!f->session || grow_column(&f->session, cap, 4));
-    ok = ok && (!f->tenant || grow_column(&f->tenant, cap, 4));
-    ok = ok && (!f->model || grow_column(&f->model, cap, 4));
-    ok = ok && (!f->status || grow_column(&f->status, cap, 1));
-    ok = ok && (!f->cached_tokens || grow_column(&f->cached_tokens, cap, 4));
-    ok = ok && (!f->shown_tokens || grow_column(&f->shown_tokens, cap, 4));
-    if (ok)
-        f->row_cap = cap;
-    return ok;
-}
-
-/* A column appears with the first row that has something to say; all before it said 0xff.. . */
-static inline bool put_u32(struct kvc_forest *f, uint32_t **column, uint32_t value)
-{
-    if (!*column) {
-        if (value == UINT32_MAX)
-            return true;
-        if (!(*column = kvc_malloc(f->row_cap, sizeof(**column))))
-            return false;
-        memset(*column, 0xff, (size_t)f->n_rows * sizeof(**column));
-    }
-    (*column)[f->n_rows] = value;
-    return true;
-}
-
-static bool put_rare(struct kvc_forest *f, const struct kvc_row *row)
-{
-    if (!put_u32(f, &f->session, row->session) || !put_u32(f, &f->tenant, row->tenant) ||
-        !put_u32(f, &f->model, row->model) ||
-        !put_u32(f, &f->cached_tokens, row->cached_stated ? row->cached_tokens : UINT32_MAX) ||
-        !put_u32(f, &f->shown_tokens, row->shown_stated ? row->shown_tokens : UINT32_MAX))
-        return false;
-    if (!f->think_ns && row->think_ns != KVC_TIME_NONE) {
-        if (!(f->think_ns = kvc_malloc(f->row_cap, sizeof(*f->think_ns))))
-            return false;
-        memset(f->think_ns, 0xff, (size_t)f->n_rows * sizeof(*f->think_ns));
-    }
-    if (f->think_ns)
-        f->think_ns[f->n_rows] = row->think_ns;
-    if (!f->status && row->status != KVC_ROW_OK) {
-        if (!(f->status = kvc_malloc(f->row_cap, 1)))
-            return false;
-        memset(f->status, KVC_ROW_OK, (size_t)f->n_rows);
-    }
-    if (f->status)
-        f->status[f->n_rows] = row->status;
-    return true;
-}
-
-static bool put_row(struct kvc_forest *f, const struct kvc_row *row, uint32_t prompt,
-                    uint32_t output)
-{
-    if (!reserve_row(f) || !put_u32(f, &f->output_node, output) || !put_rare(f, row))
-        return false;
-    f->time_ns[f->n_rows] = row->time_ns;
-    f->input[f->n_rows] = row->input_tokens;
-    f->output[f->n_rows] = row->output_tokens;
-    f->prompt_node[f->n_rows] = prompt;
-    f->n_rows++;
-    return true;
-}
-
 /* ---- rows on their way in ---- */
 
 static void look_ahead(const struct kvc_forest *f, struct kvc_pending *p)
 {
     size_t n = p->row.n_ids;
     if (p->step == KVC_STEP_FIND) {
-        size_t slot = branch_slot(f, p->cur, p->ids[p->i]);
-        const struct kvc_branch *b = &f->branches[slot];
-        while (b->node != KVC_NODE_NONE && (b->id != p->ids[p->i] || b->parent != p->cur))
-            b = &f->branches[slot = (slot + 1) & f->branch_mask];
+        const struct kvc_branch *b = kvc_forest_slot(f, p->cur, p->ids[p->i]);
         p->step = KVC_STEP_WAIT; /* not there: yet to come, perhaps from a row just ahead */
         if (b->node != KVC_NODE_NONE) {
             p->cur = b->node;
@@ -276,7 +244,7 @@ static void look_ahead(const struct kvc_forest *f, struct kvc_pending *p)
         }
     } else if (p->step == KVC_STEP_FOLLOW) {
         size_t k = follow(f, p->cur, p->ids + p->i, n - p->i);
-        p->cur += (uint32_t)k;
+        p->cur += k;
         p->i += k;
         p->step = p->i < n ? KVC_STEP_FIND : KVC_STEP_WAIT;
         if (p->i < n)
@@ -284,21 +252,34 @@ static void look_ahead(const struct kvc_forest *f, struct kvc_pending *p)
     }
 }
 
+static bool walk_row(struct kvc_forest *f, struct kvc_pending *p, uint64_t *prompt,
+                     uint64_t *output)
+{
+    const struct kvc_row *row = &p->row;
+    uint64_t root = UINT64_MAX - 1 - row->root_key;
+    if (f->forgetting) { /* what was looked up ahead may be forgotten by now */
+        kvc_forget_clock(f, row->time_ns);
+        return (!row->n_ids || (grow_branches(f) && kvc_forget_walk(f, root, row, true, prompt))) &&
+               (!row->n_output_ids ||
+                (grow_branches(f) && kvc_forget_walk(f, root, row, false, output)));
+    }
+    return (!row->n_ids || walk(f, p->cur, p->i, row->ids, row->n_ids, prompt)) &&
+           (!row->n_output_ids || walk(f, root, 0, row->output_ids, row->n_output_ids, output));
+}
+
 static enum kvc_status settle(struct kvc_forest *f, struct kvc_error *err)
 {
     struct kvc_pending *p = &f->pending[f->n_rows % KVC_PENDING];
-    const struct kvc_row *row = &p->row;
-    size_t more = row->n_ids + row->n_output_ids;
-    uint32_t prompt = KVC_NODE_NONE, output = KVC_NODE_NONE, root = UINT32_MAX - 1 - row->root_key;
-    if (more > KVC_ROOT_BASE - f->n_nodes)
-        return kvc_fail(err, KVC_ERR_LIMIT,
-                        "more than 4.0 billion distinct blocks; import a shorter window");
-    if (!reserve_nodes(f, more) ||
-        (row->n_ids && !walk(f, p->cur, p->i, row->ids, row->n_ids, &prompt)) ||
-        (row->n_output_ids &&
-         !walk(f, root, 0, row->output_ids, row->n_output_ids, &output)) ||
-        !put_row(f, row, prompt, output))
-        return kvc_fail_nomem(err);
+    size_t more = p->row.n_ids + p->row.n_output_ids;
+    uint64_t prompt = KVC_NODE_NONE, output = KVC_NODE_NONE;
+    if (f->n_starts >= UINT32_MAX / 4)
+        return kvc_fail(err, KVC_ERR_LIMIT, "more than a billion distinct prefixes; import a "
+                        "shorter window");
+    if (!reserve_nodes(f, more))
+        return kvc_spill_fail(f->spill, err);
+    if (!walk_row(f, p, &prompt, &output) || !kvc_forest_put_row(f, &p->row, prompt, output))
+        return kvc_spill_fail(f->spill, err);
+    f->n_rows++;
     return KVC_OK;
 }
 
@@ -315,11 +296,16 @@ enum kvc_status kvc_forest_add(struct kvc_forest *f, const struct kvc_row *row,
 {
     struct kvc_pending *p = &f->pending[f->n_taken % KVC_PENDING];
     size_t n = row->n_ids + row->n_output_ids;
-    if (row->root_key >= UINT32_MAX - 1 - KVC_ROOT_BASE)
+    if (row->root_key >= UINT64_MAX - 1 - KVC_ROOT_BASE)
         return kvc_fail(err, KVC_ERR_LIMIT, "more than 268 million separate id spaces");
     if (n == 0 && f->n_rows == f->n_taken) { /* nothing to look up, and no row to stay behind */
+        if (f->forgetting)
+            kvc_forget_clock(f, row->time_ns);
+        if (!kvc_forest_put_row(f, row, KVC_NODE_NONE, KVC_NODE_NONE))
+            return kvc_spill_fail(f->spill, err);
         f->n_taken++;
-        return put_row(f, row, KVC_NODE_NONE, KVC_NODE_NONE) ? KVC_OK : kvc_fail_nomem(err);
+        f->n_rows++;
+        return KVC_OK;
     }
     if (f->n_taken - f->n_rows == KVC_PENDING) {
         enum kvc_status status = settle(f, err);
@@ -335,7 +321,7 @@ enum kvc_status kvc_forest_add(struct kvc_forest *f, const struct kvc_row *row,
         memcpy(p->ids, row->ids, row->n_ids * sizeof(*p->ids));
     if (row->n_output_ids)
         memcpy(p->ids + row->n_ids, row->output_ids, row->n_output_ids * sizeof(*p->ids));
-    p->cur = UINT32_MAX - 1 - row->root_key;
+    p->cur = UINT64_MAX - 1 - row->root_key;
     p->i = 0;
     p->step = row->n_ids ? KVC_STEP_FIND : KVC_STEP_WAIT;
     f->n_taken++;
@@ -344,34 +330,23 @@ enum kvc_status kvc_forest_add(struct kvc_forest *f, const struct kvc_row *row,
     return KVC_OK;
 }
 
-enum kvc_status kvc_forest_delay(struct kvc_forest *f, uint64_t first, uint64_t n, uint64_t ns,
-                                 struct kvc_error *err)
-{
-    enum kvc_status status = kvc_forest_settle(f, err);
-    for (uint64_t r = first; r < first + n && status == KVC_OK; r++) {
-        if (ns > INT64_MAX || f->time_ns[r] > INT64_MAX - ns)
-            status = kvc_fail(err, KVC_ERR_INPUT, "a session lasts beyond the range of times "
-                              "(292 years)");
-        else
-            f->time_ns[r] += ns;
-    }
-    return status;
-}
-
-enum kvc_status kvc_forest_times(struct kvc_forest *f, const uint64_t **time_ns,
-                                 struct kvc_error *err)
-{
-    enum kvc_status status = kvc_forest_settle(f, err);
-    *time_ns = f->time_ns;
-    return status;
-}
-
 uint64_t kvc_forest_rows(const struct kvc_forest *f)
 {
     return f->n_taken;
 }
 
-const struct kvc_start *kvc_forest_start(const struct kvc_forest *f, uint32_t node)
+void kvc_forest_count(const struct kvc_forest *f, struct kvc_forest_counts *out)
+{
+    *out = (struct kvc_forest_counts){
+        .rows = f->n_rows, .nodes = f->n_nodes, .chains = f->n_starts,
+        .hash_bytes = f->branches ? (f->branch_mask + 1) * sizeof(*f->branches) : 0,
+        .linked_turns = f->linked_turns, .branches = f->branches_off,
+        .sample = f->sample, .sample_extending = f->sample_extending };
+    if (f->forgetting)
+        kvc_forget_count(f, out);
+}
+
+const struct kvc_start *kvc_forest_start(const struct kvc_forest *f, uint64_t node)
 {
     size_t lo = 0, hi = f->n_starts; /* starts[0].node is 0 */
     while (hi - lo > 1) {
@@ -384,7 +359,7 @@ const struct kvc_start *kvc_forest_start(const struct kvc_forest *f, uint32_t no
     return &f->starts[lo];
 }
 
-uint32_t kvc_forest_ancestor(const struct kvc_forest *f, uint32_t node, uint32_t depth)
+uint64_t kvc_forest_ancestor(const struct kvc_forest *f, uint64_t node, uint32_t depth)
 {
     const struct kvc_start *s = kvc_forest_start(f, node);
     while (s->depth > depth)
@@ -392,78 +367,9 @@ uint32_t kvc_forest_ancestor(const struct kvc_forest *f, uint32_t node, uint32_t
     return s->node + (depth - s->depth);
 }
 
-uint32_t kvc_forest_root(const struct kvc_forest *f, uint32_t node)
+uint64_t kvc_forest_root(const struct kvc_forest *f, uint64_t node)
 {
     while (node < KVC_ROOT_BASE)
         node = kvc_forest_start(f, node)->parent;
     return node;
-}
-
-static size_t path_blocks(const struct kvc_forest *f, uint32_t node)
-{
-    return node == KVC_NODE_NONE ? 0 : (size_t)kvc_forest_depth(f, node) + 1;
-}
-
-/* Ids of the path to node, root first, into *ids; returns the key space of its root. */
-static uint32_t path_ids(const struct kvc_forest *f, uint32_t node, uint64_t *ids)
-{
-    for (;;) {
-        const struct kvc_start *s = kvc_forest_start(f, node);
-        memcpy(ids + s->depth, f->id + s->node, ((size_t)(node - s->node) + 1) * sizeof(*ids));
-        if (s->parent >= KVC_ROOT_BASE)
-            return UINT32_MAX - 1 - s->parent;
-        node = s->parent;
-    }
-}
-
-static enum kvc_status copy_row(const struct kvc_forest *from, uint64_t r, struct kvc_forest *to,
-                                uint64_t **scratch, size_t *cap, struct kvc_error *err)
-{
-    struct kvc_row row = { .time_ns = from->time_ns[r], .input_tokens = from->input[r],
-                           .output_tokens = from->output[r],
-                           .session = from->session ? from->session[r] : KVC_ID_NONE,
-                           .tenant = from->tenant ? from->tenant[r] : KVC_ID_NONE,
-                           .model = from->model ? from->model[r] : KVC_ID_NONE,
-                           .think_ns = from->think_ns ? from->think_ns[r] : KVC_TIME_NONE,
-                           .status = from->status ? from->status[r] : (uint8_t)KVC_ROW_OK };
-    row.cached_tokens = from->cached_tokens ? from->cached_tokens[r] : UINT32_MAX;
-    row.cached_stated = row.cached_tokens != UINT32_MAX;
-    row.shown_tokens = from->shown_tokens ? from->shown_tokens[r] : UINT32_MAX;
-    row.shown_stated = row.shown_tokens != UINT32_MAX;
-    uint32_t prompt = from->prompt_node[r];
-    uint32_t output = from->output_node ? from->output_node[r] : KVC_NODE_NONE;
-    row.n_ids = path_blocks(from, prompt);
-    row.n_output_ids = path_blocks(from, output);
-    if (!kvc_grow((void **)scratch, cap, row.n_ids + row.n_output_ids, sizeof(**scratch)))
-        return kvc_fail_nomem(err);
-    row.ids = *scratch;
-    if (row.n_ids)
-        row.root_key = path_ids(from, prompt, *scratch);
-    if (row.n_output_ids) {
-        row.output_ids = *scratch + row.n_ids;
-        row.root_key = path_ids(from, output, *scratch + row.n_ids);
-    }
-    return kvc_forest_add(to, &row, err);
-}
-
-enum kvc_status kvc_forest_remove(struct kvc_forest **forest, const uint64_t *rows, size_t n,
-                                  struct kvc_error *err)
-{
-    struct kvc_forest *from = *forest, *to = kvc_forest_create();
-    uint64_t *scratch = NULL;
-    size_t cap = 0, k = 0;
-    enum kvc_status status = to ? kvc_forest_settle(from, err) : kvc_fail_nomem(err);
-    for (uint64_t r = 0; r < from->n_rows && status == KVC_OK; r++) {
-        if (k < n && rows[k] == r)
-            k++;
-        else
-            status = copy_row(from, r, to, &scratch, &cap, err);
-    }
-    kvc_free(scratch);
-    if (status == KVC_OK) {
-        *forest = to;
-        to = from;
-    }
-    kvc_forest_destroy(to);
-    return status;
 }

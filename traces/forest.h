@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Builds the prefix forest and the request columns while rows stream in.
  *
- * Memory: 8 bytes a node (its id), two bits a node, and a hash entry for each node that is not
- * the first child of its parent; a child that continues its parent's chain costs no hash. */
+ * Memory, by hash table: 24 bytes an entry, at most half full, an entry for each node that is not
+ * the first child of its parent; a child that continues its parent's chain costs no hash. The rest
+ * is written in order and read in order (8 bytes a node for its id, two bits a node, 24 bytes a
+ * hashed node, the request columns) and may leave memory for a file, see base/spill.h. */
 #ifndef KVC_TRACES_FOREST_H
 #define KVC_TRACES_FOREST_H
 
+#include "base/spill.h"
 #include "traces/trace.h"
 
-#define KVC_NODE_NONE UINT32_MAX
+#define KVC_NODE_NONE UINT64_MAX
 
 struct kvc_forest;
 
@@ -30,7 +33,22 @@ struct kvc_row {
     uint32_t cached_tokens; /* meaningless unless stated */
 };
 
+struct kvc_forest_options {
+    struct kvc_spill *spill; /* borrowed for the forest's life; NULL: one of its own */
+    uint64_t forget_ns;      /* 0: never */
+    bool infer_sessions;     /* see kvc_forest_sessions */
+};
+
+struct kvc_forest_counts {
+    uint64_t rows, nodes, chains, hash_bytes; /* chains: nodes with a hash entry, ever made */
+    uint64_t forgotten_blocks;
+    uint64_t unjudged_rows, unjudged_input_tokens, unjudged_known_blocks; /* see forest_forget.c */
+    uint64_t linked_turns, branches;  /* by inferring sessions */
+    uint64_t sample, sample_extending; /* rows looked at, and how many extend an earlier one */
+};
+
 struct kvc_forest *kvc_forest_create(void); /* NULL: no memory */
+struct kvc_forest *kvc_forest_create_with(const struct kvc_forest_options *options);
 void kvc_forest_destroy(struct kvc_forest *forest);
 /* The ids are copied. A failure may belong to one of the rows just before; give up then. */
 enum kvc_status kvc_forest_add(struct kvc_forest *forest, const struct kvc_row *row,
@@ -42,8 +60,12 @@ uint64_t kvc_forest_rows(const struct kvc_forest *forest);
 /* Times of all rows, until the next one is added. */
 enum kvc_status kvc_forest_times(struct kvc_forest *forest, const uint64_t **time_ns,
                                  struct kvc_error *err);
+/* So far; rows still on their way may be missing but for their number. */
+void kvc_forest_count(const struct kvc_forest *forest, struct kvc_forest_counts *out);
+/* Bytes that the latest rows take when packed, for a forecast; 0 when that can't be told. */
+double kvc_forest_packed_row_bytes(const struct kvc_forest *forest);
 /* Takes rows (ascending indexes) out again, with the blocks only they had. Rebuilds the forest:
- * for the rare log whose rows turn out wrong at its end. */
+ * for the rare log whose rows turn out wrong at its end. Not where prefixes are forgotten. */
 enum kvc_status kvc_forest_remove(struct kvc_forest **forest, const uint64_t *rows, size_t n,
                                   struct kvc_error *err);
 /* Cuts segments, sorts requests by time (stable), rebases time, and infers outputs from session
@@ -54,5 +76,10 @@ enum kvc_status kvc_forest_remove(struct kvc_forest **forest, const uint64_t *ro
 enum kvc_status kvc_forest_finish(struct kvc_forest *forest, uint32_t block_tokens,
                                   bool infer_outputs, struct kvc_trace **out,
                                   struct kvc_error *err);
+/* The same, with the final counts, and a callback that may cancel (NULL: none). */
+enum kvc_status kvc_forest_finish_with(struct kvc_forest *forest, uint32_t block_tokens,
+                                       bool infer_outputs, kvc_progress_fn progress, void *user,
+                                       struct kvc_forest_counts *counts, struct kvc_trace **out,
+                                       struct kvc_error *err);
 
 #endif

@@ -225,8 +225,7 @@ static bool check_ids(struct kvc_import *im, const struct kvc_log_row *row)
     kvc_block_fit_add(&im->fit, row->input_tokens, row->n_ids);
     if (kvc_block_fits_row(im->supposed, row->input_tokens, row->n_ids))
         return true;
-    if (!kvc_grow((void **)&im->suspects, &im->suspects_cap, im->n_suspects + 1,
-                  sizeof(*im->suspects)))
+    if (!kvc_import_suspect_room(im))
         return false;
     im->suspects[im->n_suspects++] = (struct kvc_suspect){
         .row = kvc_forest_rows(im->forest), .line = im->lines.line, .file = im->file,
@@ -235,26 +234,27 @@ static bool check_ids(struct kvc_import *im, const struct kvc_log_row *row)
     return true;
 }
 
-/* A turn without a timestamp comes its delay after the turn before; *time_ns KVC_TIME_NONE when
- * there was none. */
-static bool place_turn(struct kvc_import *im, uint32_t session, uint64_t think_ns,
-                       uint64_t *time_ns)
+/* The row's session. A turn without a timestamp comes its delay after the turn before; *time_ns
+ * KVC_TIME_NONE when there was none. */
+static bool place_turn(struct kvc_import *im, const struct kvc_span *name, struct kvc_row *r)
 {
-    size_t had = im->turn_cap;
-    if (session == KVC_ID_NONE)
+    r->session = KVC_ID_NONE;
+    if (r->time_ns != KVC_TIME_NONE)
+        kvc_session_clock(&im->sessions, r->time_ns);
+    if (!name->text)
         return true;
-    if (!kvc_grow((void **)&im->turn_ns, &im->turn_cap, (size_t)session + 1, sizeof(*im->turn_ns)))
+    struct kvc_session_entry *e = kvc_session_name(&im->sessions, name->text, name->n);
+    if (!e)
         return false;
-    memset(im->turn_ns + had, 0xff, (im->turn_cap - had) * sizeof(*im->turn_ns));
-    uint64_t before = im->turn_ns[session];
-    if (*time_ns == KVC_TIME_NONE && before != KVC_TIME_NONE &&
-        think_ns < KVC_LOG_TIME_MAX - before) {
-        *time_ns = before + think_ns;
+    r->session = e->number;
+    if (r->time_ns == KVC_TIME_NONE && e->turn_ns != KVC_TIME_NONE &&
+        r->think_ns < KVC_LOG_TIME_MAX - e->turn_ns) {
+        r->time_ns = e->turn_ns + r->think_ns;
         kvc_import_note(im, "turns without a timestamp placed at the turn before plus their delay; "
                         "the time of the answer between is not in the log");
     }
-    if (*time_ns != KVC_TIME_NONE)
-        im->turn_ns[session] = *time_ns;
+    if (r->time_ns != KVC_TIME_NONE)
+        e->turn_ns = r->time_ns;
     return true;
 }
 
@@ -293,6 +293,29 @@ static void count_stated(struct kvc_import *im, const struct kvc_log_row *row)
     r->spend_usd += row->spend_stated ? row->spend_usd : 0;
 }
 
+static enum kvc_status suspect_error(const struct kvc_import *im, const struct kvc_suspect *s,
+                                     uint32_t block, const char *advice, struct kvc_error *err)
+{
+    uint32_t full = s->tokens / block, most = full + (s->tokens % block != 0);
+    char expected[48], field[64];
+    snprintf(expected, sizeof(expected), full == most ? "%u" : "%u or %u", full, most);
+    snprintf(field, sizeof(field), "%s%shash_ids", s->where, s->where[0] ? "." : "");
+    return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_place_name(im, s->place, s->file), s->line,
+                       field, "%zu ids for %u input tokens; blocks of %u tokens give %s%s", s->ids,
+                       s->tokens, block, expected, advice);
+}
+
+static enum kvc_status misfit(struct kvc_import *im, const struct kvc_log_row *row,
+                              struct kvc_error *err)
+{
+    struct kvc_suspect s = { .line = im->lines.line, .file = im->file, .ids = row->n_ids,
+                             .tokens = row->input_tokens, .place = im->place };
+    struct kvc_error bad;
+    memcpy(s.where, im->where, sizeof(s.where));
+    suspect_error(im, &s, im->supposed, "; the row is left out", &bad);
+    return kvc_import_bad(im, &bad, err);
+}
+
 enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *row, bool odd,
                                struct kvc_error *err)
 {
@@ -304,13 +327,11 @@ enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *
                          .shown_stated = row->hashed, .shown_tokens = row->shown_tokens,
                          .cached_tokens = row->cached_tokens };
     struct kvc_error bad;
-    if (!intern(&im->sessions, &row->session, &r.session) ||
-        !intern(&im->tenants, &row->tenant, &r.tenant) ||
-        !intern(&im->models, &row->model, &r.model) ||
-        !place_turn(im, r.session, r.think_ns, &r.time_ns))
+    if (!intern(&im->tenants, &row->tenant, &r.tenant) ||
+        !intern(&im->models, &row->model, &r.model) || !place_turn(im, &row->session, &r))
         return kvc_fail_nomem(err);
     if (r.time_ns == KVC_TIME_NONE && kvc_arrivals_draw(&im->arrivals, &r.time_ns) &&
-        !place_turn(im, r.session, r.think_ns, &r.time_ns))
+        !place_turn(im, &row->session, &r))
         return kvc_fail_nomem(err);
     if (r.time_ns == KVC_TIME_NONE) {
         kvc_fail_at(&bad, KVC_ERR_INPUT, kvc_import_file(im), im->lines.line, "timestamp",
@@ -321,8 +342,10 @@ enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *
     }
     if (!kvc_import_clock_allows(im, r.time_ns, &bad))
         return kvc_import_bad(im, &bad, err);
+    if (kvc_import_misfit(im, row))
+        return misfit(im, row, err);
     if (!check_ids(im, row))
-        return kvc_fail_nomem(err);
+        return kvc_spill_fail(&im->spill, err);
     if (!root_key(im, row, r.model, &r.root_key))
         return kvc_fail_nomem(err);
     if (r.status == KVC_ROW_FAILED) /* nothing says that its KV was ever computed */
@@ -339,18 +362,6 @@ enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *
 }
 
 /* ---- the block size ---- */
-
-static enum kvc_status suspect_error(const struct kvc_import *im, const struct kvc_suspect *s,
-                                     uint32_t block, const char *advice, struct kvc_error *err)
-{
-    uint32_t full = s->tokens / block, most = full + (s->tokens % block != 0);
-    char expected[48], field[64];
-    snprintf(expected, sizeof(expected), full == most ? "%u" : "%u or %u", full, most);
-    snprintf(field, sizeof(field), "%s%shash_ids", s->where, s->where[0] ? "." : "");
-    return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_place_name(im, s->place, s->file), s->line,
-                       field, "%zu ids for %u input tokens; blocks of %u tokens give %s%s", s->ids,
-                       s->tokens, block, expected, advice);
-}
 
 /* Rows that contradict the block size become bad rows and leave the forest. */
 static enum kvc_status reject_suspects(struct kvc_import *im, struct kvc_error *err)
@@ -409,7 +420,10 @@ static enum kvc_status settle_block_size(struct kvc_import *im, uint32_t *block,
         snprintf(advice, sizeof(advice), "; no size fits every row and %zu of %llu rows contradict "
                  "this one: name the right one with --block-tokens", im->n_suspects,
                  (unsigned long long)im->rows_with_ids);
-    if (some_fit || im->n_suspects * 2 > im->rows_with_ids)
+    if (!some_fit && im->options->forget_ns)
+        snprintf(advice, sizeof(advice), "; where prefixes are forgotten rows can't be taken out "
+                 "at the end: name the size with --block-tokens");
+    if (some_fit || im->n_suspects * 2 > im->rows_with_ids || im->options->forget_ns)
         return suspect_error(im, &im->suspects[0], im->supposed, advice, err);
     return reject_suspects(im, err);
 }
@@ -419,7 +433,9 @@ static enum kvc_status settle_block_size(struct kvc_import *im, uint32_t *block,
 static bool tick(void *user, uint64_t position)
 {
     struct kvc_import *im = user;
-    return im->options->progress(im->options->progress_user, "reading",
+    kvc_import_forecast(im, im->done_before + position);
+    return !im->options->progress ||
+           im->options->progress(im->options->progress_user, "reading",
                                  im->done_before + position, im->total);
 }
 
@@ -488,7 +504,7 @@ static enum kvc_status read_file(struct kvc_import *im, struct kvc_stream *strea
         return status;
     if (!kvc_lines_init(&im->lines, stream))
         return kvc_fail_nomem(err);
-    if (im->options->progress) {
+    if (im->options->progress || im->options->estimate) {
         im->lines.tick = tick;
         im->lines.tick_user = im;
     }
@@ -520,7 +536,7 @@ static void count_rows(struct kvc_import *im, const struct kvc_trace *t)
 
 static bool move_names(struct kvc_import *im, struct kvc_trace *t)
 {
-    t->n_sessions = (uint32_t)im->sessions.n;
+    t->n_sessions = im->sessions.n > t->n_sessions ? im->sessions.n : t->n_sessions;
     t->n_tenants = t->n_models = 0;
     t->tenant_names = kvc_import_names(im, "tenant", &im->tenants);
     t->n_tenants = t->tenant_names ? (uint32_t)im->tenants.n : 0;
@@ -549,14 +565,17 @@ static enum kvc_status finish(struct kvc_import *im, struct kvc_trace **out, str
             kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, NULL, "no request in it");
         return KVC_ERR_INPUT;
     }
-    status = kvc_forest_finish(im->forest, block, true, &t, err);
+    struct kvc_forest_counts counts;
+    status = kvc_forest_finish_with(im->forest, block, true, im->options->progress,
+                                    im->options->progress_user, &counts, &t, err);
     im->forest = NULL;
     if (status != KVC_OK)
         return status;
-    if (!move_names(im, t) || !kvc_trace_canonical(t)) {
+    if (!move_names(im, t) || !kvc_trace_canonical(t, &im->spill)) {
         kvc_trace_destroy(t);
-        return kvc_fail_nomem(err);
+        return kvc_spill_fail(&im->spill, err);
     }
+    kvc_import_tell(im, &counts, t);
     count_rows(im, t);
     kvc_trace_digest(t, t->digest);
     *out = t;
@@ -566,7 +585,7 @@ static enum kvc_status finish(struct kvc_import *im, struct kvc_trace **out, str
 static void clear(struct kvc_import *im)
 {
     kvc_forest_destroy(im->forest);
-    kvc_intern_clear(&im->sessions);
+    kvc_session_names_clear(&im->sessions);
     kvc_intern_clear(&im->tenants);
     kvc_intern_clear(&im->models);
     kvc_intern_clear(&im->text_ids);
@@ -577,8 +596,8 @@ static void clear(struct kvc_import *im)
     if (im->destroy_kept)
         im->destroy_kept(im->kept);
     kvc_free(im->documents);
-    kvc_free(im->suspects);
-    kvc_free(im->turn_ns);
+    kvc_spill_free(&im->spill, &im->suspects, &im->held_suspects);
+    kvc_spill_clear(&im->spill);
     kvc_free(im->seen);
 }
 
@@ -611,8 +630,8 @@ enum kvc_status kvc_import_streams(struct kvc_trace **out, const char *const *pa
         status = kvc_text_check(im.options, err);
     if (status == KVC_OK && im.options->anonymize)
         status = kvc_salt_read(im.options->salt_file, im.name_key, err);
-    if (status == KVC_OK && !(im.forest = kvc_forest_create()))
-        status = kvc_fail_nomem(err);
+    if (status == KVC_OK)
+        status = kvc_import_prepare(&im, err);
     for (; im.file < n && status == KVC_OK; im.file++) {
         struct kvc_stream *stream = im.file == 0 ? first : NULL;
         if (!stream)

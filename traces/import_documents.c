@@ -38,6 +38,9 @@ enum kvc_status kvc_import_document(struct kvc_import *im, const char *member,
                                     uint64_t *number_from_1, struct kvc_error *err)
 {
     char name[sizeof(err->file)];
+    if (im->options->forget_ns)
+        return kvc_fail(err, KVC_ERR_USAGE, "--forget needs one clock for all rows, and %s logs "
+                        "have one a session", im->format->name);
     snprintf(name, sizeof(name), member ? "%s:%s" : "%s", im->paths[im->file], member);
     if (!kvc_intern_get(&im->places, name, strlen(name), &im->place) ||
         !kvc_grow((void **)&im->documents, &im->documents_cap, im->n_documents + 1,

@@ -15,6 +15,8 @@
  *   model, cached_tokens u32;  request.status u8
  *   segment.parent, segment.length u32
  *   names.namespace, names.model  bytes, each name ending in NUL
+ *   forgotten            u64   forget_ns, blocks forgotten, tokens that can't be judged: where
+ *                              prefixes were forgotten
  *   digest               bytes, 16 hex digits
  * Names kept for later: request.parent (the turn before), request.service_class. */
 #ifndef KVC_TRACES_KVT_H

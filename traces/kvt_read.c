@@ -197,6 +197,21 @@ static enum kvc_status read_meta(struct reader *r, struct kvc_trace *t)
     return status;
 }
 
+static enum kvc_status read_forgotten(struct reader *r, struct kvc_trace *t)
+{
+    uint64_t *v = NULL, n = 0;
+    enum kvc_status status = column(r, "forgotten", KVC_KVT_U64, UINT64_MAX, &n, &v);
+    if (status == KVC_OK && v && n < 3)
+        status = damaged(r, "forgotten", "a short column");
+    if (status == KVC_OK && v) {
+        t->forget_ns = v[0];
+        t->forgotten_blocks = v[1];
+        t->unjudged_tokens = v[2];
+    }
+    kvc_free(v);
+    return status;
+}
+
 static enum kvc_status read_columns(struct reader *r, struct kvc_trace *t)
 {
     struct {
@@ -220,6 +235,8 @@ static enum kvc_status read_columns(struct reader *r, struct kvc_trace *t)
         { "segment.length", KVC_KVT_U32, &t->seg_len, true, true },
     };
     enum kvc_status status = read_meta(r, t);
+    if (status == KVC_OK)
+        status = read_forgotten(r, t);
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]) && status == KVC_OK; i++) {
         status = column(r, wanted[i].name, wanted[i].type,
                         wanted[i].segments ? t->n_segments : t->n_requests, NULL, wanted[i].out);
@@ -233,17 +250,16 @@ static enum kvc_status read_columns(struct reader *r, struct kvc_trace *t)
 
 static bool segments_right(struct kvc_trace *t)
 {
-    uint64_t blocks = 0;
     if (t->n_segments && !t->block_tokens)
         return false;
     for (uint32_t s = 0; s < t->n_segments; s++) {
         uint32_t p = t->seg_parent[s];
         if ((p != KVC_SEG_NONE && p >= s) || !t->seg_len[s])
             return false;
-        blocks += t->seg_len[s];
-        if (blocks >= UINT32_MAX)
+        uint64_t depth = p == KVC_SEG_NONE ? 0 : (uint64_t)t->seg_depth[p] + t->seg_len[p];
+        if (depth + t->seg_len[s] >= UINT32_MAX) /* no path is so long */
             return false;
-        t->seg_depth[s] = p == KVC_SEG_NONE ? 0 : t->seg_depth[p] + t->seg_len[p];
+        t->seg_depth[s] = (uint32_t)depth;
     }
     return true;
 }

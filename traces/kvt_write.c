@@ -11,6 +11,7 @@
 
 /* Higher levels save a few per cent of a small file and cost more than the import. */
 #define LEVEL 1
+#define PIECE ((size_t)1 << 16) /* values packed at a time */
 
 struct writer {
     struct kvc_outfile *file;
@@ -19,8 +20,11 @@ struct writer {
     enum kvc_status status;
     uint64_t offset;
     ZSTD_CCtx *zstd;
-    unsigned char *packed;
+    unsigned char *packed, *raw; /* a piece in the file's form, packed and not */
     size_t packed_cap;
+    kvc_progress_fn progress;
+    void *user;
+    uint64_t done, total; /* bytes of columns */
     unsigned char index[32][KVC_KVT_ENTRY];
     size_t n;
 };
@@ -36,64 +40,97 @@ static size_t type_size(enum kvc_kvt_type type)
     return type == KVC_KVT_U8 ? 1 : type == KVC_KVT_U32 ? 4 : 8;
 }
 
-/* raw is little-endian already. */
-static void put_frame(struct writer *w, const char *name, enum kvc_kvt_type type, const void *raw,
-                      uint64_t count)
+static void packing_failed(struct writer *w, size_t code)
 {
-    size_t bytes = (size_t)count * type_size(type), bound = ZSTD_compressBound(bytes);
-    if (!kvc_grow((void **)&w->packed, &w->packed_cap, bound, 1)) {
-        w->status = kvc_fail_nomem(w->err);
+    w->status = kvc_fail_at(w->err, KVC_ERR_NOMEM, w->path, 0, NULL, "compressing: %s",
+                            ZSTD_getErrorName(code));
+}
+
+/* Values [first, first + n) of a column in the file's order, which may be the
+ * column itself. */
+static const void *encode(struct writer *w, enum kvc_kvt_type type, const void *column,
+                          uint64_t first, size_t n)
+{
+    size_t size = type_size(type);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (type != KVC_KVT_U64_DELTA)
+        return (const char *)column + first * size;
+#endif
+    unsigned char *raw = w->raw;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t at = first + i;
+        if (size == 1) {
+            raw[i] = ((const uint8_t *)column)[at];
+        } else if (size == 4) {
+            kvc_put_u32(raw + 4 * i, ((const uint32_t *)column)[at]);
+        } else {
+            const uint64_t *v = column;
+            bool difference = type == KVC_KVT_U64_DELTA && at;
+            kvc_put_u64(raw + 8 * i, v[at] - (difference ? v[at - 1] : 0));
+        }
+    }
+    return raw;
+}
+
+static bool pack(struct writer *w, const void *raw, size_t bytes, bool last, uint64_t *stored)
+{
+    ZSTD_inBuffer in = { raw, bytes, 0 };
+    for (;;) {
+        ZSTD_outBuffer out = { w->packed, w->packed_cap, 0 };
+        size_t left = ZSTD_compressStream2(w->zstd, &out, &in, last ? ZSTD_e_end : ZSTD_e_continue);
+        if (ZSTD_isError(left)) {
+            packing_failed(w, left);
+            return false;
+        }
+        put(w, w->packed, out.pos);
+        *stored += out.pos;
+        if (last ? left == 0 : in.pos == in.size)
+            return true;
+    }
+}
+
+static bool tell(struct writer *w, uint64_t bytes)
+{
+    w->done += bytes;
+    if (w->progress && !w->progress(w->user, "writing", w->done, w->total))
+        w->status = kvc_fail(w->err, KVC_ERR_CANCELLED, "cancelled");
+    return w->status == KVC_OK && kvc_outfile_ok(w->file);
+}
+
+/* One frame, packed piece by piece: a column may be larger than memory. */
+static void put_frame(struct writer *w, const char *name, enum kvc_kvt_type type,
+                      const void *column, uint64_t count)
+{
+    size_t size = type_size(type);
+    uint64_t offset = w->offset, stored = 0, i = 0;
+    size_t r = ZSTD_CCtx_setPledgedSrcSize(w->zstd, count * size);
+    if (ZSTD_isError(r)) {
+        packing_failed(w, r);
         return;
     }
-    size_t n = ZSTD_compress2(w->zstd, w->packed, bound, raw, bytes);
-    if (ZSTD_isError(n)) {
-        w->status = kvc_fail_at(w->err, KVC_ERR_NOMEM, w->path, 0, NULL, "compressing: %s",
-                                ZSTD_getErrorName(n));
-        return;
-    }
+    do {
+        size_t n = count - i < PIECE ? (size_t)(count - i) : PIECE;
+        const void *raw = encode(w, type, column, i, n);
+        i += n;
+        if (!pack(w, raw, n * size, i == count, &stored) || !tell(w, n * size))
+            return;
+    } while (i < count);
     unsigned char *e = w->index[w->n++];
     memset(e, 0, KVC_KVT_ENTRY);
     memcpy(e, name, strlen(name));
     kvc_put_u32(e + KVC_KVT_NAME, type);
     kvc_put_u64(e + 32, count);
-    kvc_put_u64(e + 40, w->offset);
-    kvc_put_u64(e + 48, n);
-    kvc_put_u64(e + 56, bytes);
-    put(w, w->packed, n);
+    kvc_put_u64(e + 40, offset);
+    kvc_put_u64(e + 48, stored);
+    kvc_put_u64(e + 56, count * size);
 }
 
 /* A column in the machine's order; NULL is left out. */
 static void put_column(struct writer *w, const char *name, enum kvc_kvt_type type,
                        const void *column, uint64_t count)
 {
-    if (w->status != KVC_OK || !column)
-        return;
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    if (type != KVC_KVT_U64_DELTA) {
+    if (w->status == KVC_OK && column && kvc_outfile_ok(w->file))
         put_frame(w, name, type, column, count);
-        return;
-    }
-#endif
-    size_t size = type_size(type);
-    unsigned char *raw = kvc_malloc((size_t)count, size);
-    if (!raw) {
-        w->status = kvc_fail_nomem(w->err);
-        return;
-    }
-    uint64_t before = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        if (size == 1) {
-            raw[i] = ((const uint8_t *)column)[i];
-        } else if (size == 4) {
-            kvc_put_u32(raw + 4 * i, ((const uint32_t *)column)[i]);
-        } else {
-            uint64_t v = ((const uint64_t *)column)[i];
-            kvc_put_u64(raw + 8 * i, v - before);
-            before = type == KVC_KVT_U64_DELTA ? v : 0;
-        }
-    }
-    put_frame(w, name, type, raw, count);
-    kvc_free(raw);
 }
 
 static void put_names(struct writer *w, const char *name, char **names, uint32_t n)
@@ -138,7 +175,20 @@ static void put_columns(struct writer *w, const struct kvc_trace *t)
     put_column(w, "segment.length", KVC_KVT_U32, t->seg_len, t->n_segments);
     put_names(w, "names.namespace", t->tenant_names, t->n_tenants);
     put_names(w, "names.model", t->model_names, t->n_models);
+    uint64_t forgotten[3] = { t->forget_ns, t->forgotten_blocks, t->unjudged_tokens };
+    if (t->forgotten_blocks)
+        put_column(w, "forgotten", KVC_KVT_U64, forgotten, 3);
     put_column(w, "digest", KVC_KVT_U8, t->digest, strlen(t->digest));
+}
+
+static uint64_t column_bytes(const struct kvc_trace *t)
+{
+    uint64_t row = 20 + (t->think_ns ? 8u : 0u) + (t->row_status ? 1u : 0u);
+    const uint32_t *const narrow[] = { t->output_seg, t->session, t->tenant, t->model,
+                                       t->cached_tokens };
+    for (size_t i = 0; i < sizeof(narrow) / sizeof(narrow[0]); i++)
+        row += narrow[i] ? 4 : 0;
+    return row * t->n_requests + 8 * (uint64_t)t->n_segments;
 }
 
 static void put_file(struct writer *w, const struct kvc_trace *t)
@@ -161,15 +211,22 @@ static void put_file(struct writer *w, const struct kvc_trace *t)
     put(w, footer, sizeof(footer));
 }
 
-enum kvc_status kvc_trace_save(const struct kvc_trace *t, const char *path, struct kvc_error *err)
+enum kvc_status kvc_trace_save_with(const struct kvc_trace *t, const char *path,
+                                    kvc_progress_fn progress, void *user, struct kvc_error *err)
 {
-    struct writer w = { .err = err, .path = path, .zstd = ZSTD_createCCtx() };
-    if (!w.zstd)
-        return kvc_fail_nomem(err);
-    ZSTD_CCtx_setParameter(w.zstd, ZSTD_c_compressionLevel, LEVEL);
-    ZSTD_CCtx_setParameter(w.zstd, ZSTD_c_checksumFlag, 1);
-    w.status = kvc_outfile_open(&w.file, path, err);
-    if (w.status == KVC_OK) {
+    struct writer w = { .err = err, .path = path, .progress = progress, .user = user,
+                        .total = column_bytes(t), .packed_cap = ZSTD_CStreamOutSize() };
+    w.zstd = ZSTD_createCCtx();
+    w.packed = kvc_malloc(w.packed_cap, 1);
+    w.raw = kvc_malloc(PIECE, 8);
+    if (w.zstd && w.packed && w.raw) {
+        ZSTD_CCtx_setParameter(w.zstd, ZSTD_c_compressionLevel, LEVEL);
+        ZSTD_CCtx_setParameter(w.zstd, ZSTD_c_checksumFlag, 1);
+        w.status = kvc_outfile_open(&w.file, path, err);
+    } else {
+        w.status = kvc_fail_nomem(err);
+    }
+    if (w.file) {
         put_file(&w, t);
         if (w.status == KVC_OK)
             w.status = kvc_outfile_close(w.file, err);
@@ -178,5 +235,11 @@ enum kvc_status kvc_trace_save(const struct kvc_trace *t, const char *path, stru
     }
     ZSTD_freeCCtx(w.zstd);
     kvc_free(w.packed);
+    kvc_free(w.raw);
     return w.status;
+}
+
+enum kvc_status kvc_trace_save(const struct kvc_trace *t, const char *path, struct kvc_error *err)
+{
+    return kvc_trace_save_with(t, path, NULL, NULL, err);
 }

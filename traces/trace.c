@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/distribution.h"
 #include "base/digest.h"
+#include "base/spill.h"
 #include "traces/trace_write.h"
 
 #include <stdlib.h>
@@ -16,24 +17,43 @@ static void free_names(char **names, uint32_t n)
     kvc_free(names);
 }
 
+void kvc_trace_keep(struct kvc_trace *t, void *column, size_t mapped)
+{
+    if (mapped)
+        t->mapped[t->n_mapped++] = (struct kvc_mapped_column){ column, mapped };
+}
+
+void kvc_trace_drop(struct kvc_trace *t, void *column)
+{
+    void **p = column;
+    for (uint32_t i = 0; *p && i < t->n_mapped; i++)
+        if (t->mapped[i].p == *p) {
+            kvc_spill_unmap(*p, t->mapped[i].bytes);
+            t->mapped[i] = t->mapped[--t->n_mapped];
+            *p = NULL;
+        }
+    kvc_free(*p);
+    *p = NULL;
+}
+
 void kvc_trace_destroy(struct kvc_trace *t)
 {
     if (!t)
         return;
-    kvc_free(t->arrival_ns);
-    kvc_free(t->input_tokens);
-    kvc_free(t->output_tokens);
-    kvc_free(t->prompt_seg);
-    kvc_free(t->output_seg);
-    kvc_free(t->session);
-    kvc_free(t->think_ns);
-    kvc_free(t->tenant);
-    kvc_free(t->model);
-    kvc_free(t->row_status);
-    kvc_free(t->cached_tokens);
-    kvc_free(t->seg_parent);
-    kvc_free(t->seg_len);
-    kvc_free(t->seg_depth);
+    kvc_trace_drop(t, &t->arrival_ns);
+    kvc_trace_drop(t, &t->input_tokens);
+    kvc_trace_drop(t, &t->output_tokens);
+    kvc_trace_drop(t, &t->prompt_seg);
+    kvc_trace_drop(t, &t->output_seg);
+    kvc_trace_drop(t, &t->session);
+    kvc_trace_drop(t, &t->think_ns);
+    kvc_trace_drop(t, &t->tenant);
+    kvc_trace_drop(t, &t->model);
+    kvc_trace_drop(t, &t->row_status);
+    kvc_trace_drop(t, &t->cached_tokens);
+    kvc_trace_drop(t, &t->seg_parent);
+    kvc_trace_drop(t, &t->seg_len);
+    kvc_trace_drop(t, &t->seg_depth);
     free_names(t->tenant_names, t->n_tenants);
     free_names(t->model_names, t->n_models);
     kvc_free(t);
@@ -152,7 +172,9 @@ void kvc_trace_stats(const struct kvc_trace *t, struct kvc_trace_stats *out)
     struct kvc_trace_stats s = { .requests = t->n_requests, .block_tokens = t->block_tokens,
                                  .sessions = t->n_sessions,
                                  .tenants = t->n_tenants ? t->n_tenants : 1,
-                                 .models = t->n_models, .has_prefix = t->n_segments > 0 };
+                                 .models = t->n_models, .forget_ns = t->forget_ns,
+                                 .forgotten_blocks = t->forgotten_blocks,
+                                 .unjudged_tokens = t->unjudged_tokens, .has_prefix = t->n_segments > 0 };
     uint32_t *level = segment_levels(t);
     count_touched(t, &s);
     for (uint64_t r = 0; r < t->n_requests; r++) {

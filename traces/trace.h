@@ -19,6 +19,13 @@ enum kvc_row_status {
     KVC_ROW_CANCELLED = 2 /* given up by the client; what it got is its output */
 };
 
+/* A column that is a file's pages, see base/spill.h. */
+struct kvc_mapped_column {
+    void *p;
+    size_t bytes;
+};
+#define KVC_TRACE_COLUMNS 20
+
 struct kvc_trace {
     uint32_t block_tokens; /* 0 when nothing carries ids */
     uint32_t n_segments;
@@ -47,6 +54,12 @@ struct kvc_trace {
     uint32_t n_sessions, n_tenants, n_models;
     char **tenant_names, **model_names;
     char digest[24];
+
+    /* Where the import forgot prefixes (docs/import.md); all 0 where it did not. */
+    uint64_t forget_ns, forgotten_blocks, unjudged_tokens;
+
+    struct kvc_mapped_column mapped[KVC_TRACE_COLUMNS];
+    uint32_t n_mapped;
 };
 
 /* Blocks a request brings ids for, and how many of them are full (the rest, at most one, is a
@@ -68,5 +81,10 @@ static inline uint32_t kvc_trace_full_blocks(const struct kvc_trace *t, uint64_t
  * have room for that many. */
 uint32_t kvc_trace_path_length(const struct kvc_trace *t, uint32_t seg);
 uint32_t kvc_trace_path(const struct kvc_trace *t, uint32_t seg, uint32_t *path);
+
+/* The column (a pointer in t, already set) is mapped bytes long; 0: it is memory. */
+void kvc_trace_keep(struct kvc_trace *t, void *column, size_t mapped);
+/* Frees a column (a T **) and sets it to NULL. */
+void kvc_trace_drop(struct kvc_trace *t, void *column);
 
 #endif

@@ -69,6 +69,18 @@ struct kvc_trace; /* immutable; shared freely between runs and threads */
 /* done/total in bytes of input as stored (total 0 = not known). Return false to cancel. */
 typedef bool (*kvc_progress_fn)(void *user, const char *phase, uint64_t done, uint64_t total);
 
+/* A forecast of an import, from what was read so far. */
+struct kvc_import_estimate {
+    uint64_t done_bytes, total_bytes; /* of the input as stored; total 0 = not known, then the
+                                         _total figures are those so far */
+    uint64_t text_bytes;              /* read so far, unpacked */
+    uint64_t requests, requests_total;
+    uint64_t blocks, blocks_total;    /* distinct */
+    uint64_t memory_bytes, memory_total_bytes; /* beside what the system may write out */
+    uint64_t file_bytes, file_total_bytes;     /* in temporary files */
+    uint64_t output_bytes_total;      /* of the .kvt */
+};
+
 #define KVC_REPORT_SHOWN 8
 #define KVC_REPORT_NOTES 16
 
@@ -95,6 +107,11 @@ struct kvc_import_options {
     uint64_t seed;            /* of what is drawn */
     const char *csv_columns;  /* of a libCacheSim CSV: "time=1,id=2,size=3", numbers from 1 or names
                                  of the header; NULL = found by name */
+    const char *spill_folder; /* of temporary files; NULL = $TMPDIR, else /tmp */
+    uint64_t spill_over_bytes; /* what grows with the rows leaves memory beyond this; 0 = 512 MiB */
+    /* First after 64 MiB of text, then at each doubling; NULL = not wanted. */
+    void (*estimate)(void *user, const struct kvc_import_estimate *estimate);
+    void *estimate_user;
 };
 
 /* Something that happened to rows and is worth knowing, in words. */
@@ -125,6 +142,11 @@ struct kvc_import_report {
     uint64_t spend_rows;          /* rows that state what they cost .. */
     double spend_usd;             /* .. and the sum */
     uint64_t bytes_in;      /* uncompressed bytes read */
+    uint64_t forgotten_blocks;               /* by forget_ns .. */
+    uint64_t unjudged_rows, unjudged_tokens; /* .. rows and prompt tokens that a cache which never
+                                                forgets might have known: at most these */
+    uint64_t linked_turns, branches; /* by infer_sessions: turns linked to one before, and sessions
+                                        begun where another request had continued already */
     uint32_t n_shown;
     struct kvc_error shown[KVC_REPORT_SHOWN];
     uint32_t n_notes;       /* assumptions made, in words */
@@ -144,6 +166,11 @@ KVC_API enum kvc_status kvc_trace_open(struct kvc_trace **out, const char *path,
 /* Writes a .kvt: to a temporary name in the same folder, synced, then renamed. */
 KVC_API enum kvc_status kvc_trace_save(const struct kvc_trace *trace, const char *path,
                                        struct kvc_error *err);
+/* The same, told of its progress in bytes of columns; the callback may cancel, then nothing is
+ * left of the file. */
+KVC_API enum kvc_status kvc_trace_save_with(const struct kvc_trace *trace, const char *path,
+                                            kvc_progress_fn progress, void *user,
+                                            struct kvc_error *err);
 KVC_API void kvc_trace_destroy(struct kvc_trace *trace); /* NULL is fine */
 /* Names of the formats, NULL-terminated, static. */
 KVC_API const char *const *kvc_trace_formats(void);
@@ -162,6 +189,7 @@ struct kvc_trace_stats {
     char digest[24];          /* of all that a replay reads, hex */
     bool has_tokens;          /* false: references to objects of a cache log, each a block of one
                                  token here: figures of tokens are unknown */
+    uint64_t forget_ns, forgotten_blocks, unjudged_tokens; /* as in the import's report */
 };
 KVC_API void kvc_trace_stats(const struct kvc_trace *trace, struct kvc_trace_stats *out);
 
