@@ -8,6 +8,8 @@
     F(kv_cache_tester, "kv-cache-tester")                                                          \
     F(langfuse, "langfuse")                                                                        \
     F(litellm, "litellm")                                                                          \
+    F(aibrix, "aibrix")                                                                            \
+    F(lmcache_agent, "lmcache-agent")                                                              \
     F(openai_messages, "openai-messages")                                                          \
     F(usage_jsonl, "usage-jsonl")                                                                  \
     F(kvcast_csv, "kvcast-csv")                                                                    \

@@ -105,6 +105,9 @@ bool kvc_import_is_tar(const struct kvc_import *im);
  * it count from its own start; documents are started one after the other at the end. */
 enum kvc_status kvc_import_document(struct kvc_import *im, const char *member,
                                     uint64_t *number_from_1, struct kvc_error *err);
+/* A member of an archive begins, which errors then name; its times are those of the log. */
+enum kvc_status kvc_import_member(struct kvc_import *im, const char *member,
+                                  struct kvc_error *err);
 /* The block size a document states. */
 enum kvc_status kvc_import_block_size(struct kvc_import *im, uint32_t tokens,
                                       struct kvc_error *err);
@@ -133,6 +136,7 @@ extern const struct kvc_format kvc_format_kv_cache_tester;
 extern const struct kvc_format kvc_format_kvcast_csv, kvc_format_libcachesim;
 extern const struct kvc_format kvc_format_oraclegeneral, kvc_format_servegen;
 extern const struct kvc_format kvc_format_langfuse, kvc_format_litellm;
+extern const struct kvc_format kvc_format_aibrix, kvc_format_lmcache_agent;
 extern const struct kvc_format kvc_format_openai_messages;
 extern const struct kvc_format kvc_format_usage_jsonl;
 extern const struct kvc_format kvc_format_litellm;

@@ -34,6 +34,19 @@ bool kvc_import_is_tar(const struct kvc_import *im)
     return kvc_stream_is_tar(im->lines.stream);
 }
 
+enum kvc_status kvc_import_member(struct kvc_import *im, const char *member,
+                                  struct kvc_error *err)
+{
+    char name[sizeof(err->file)];
+    snprintf(name, sizeof(name), "%s:%s", im->paths[im->file], member);
+    if (!kvc_intern_get(&im->places, name, strlen(name), &im->place))
+        return kvc_fail_nomem(err);
+    kvc_import_clock_start(im);
+    im->where[0] = '\0';
+    im->lines.line = 0;
+    return KVC_OK;
+}
+
 enum kvc_status kvc_import_document(struct kvc_import *im, const char *member,
                                     uint64_t *number_from_1, struct kvc_error *err)
 {

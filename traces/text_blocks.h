@@ -87,6 +87,8 @@ struct kvc_text_facts {
     bool output_stated; /* .. output_tokens */
     bool output_limit;  /* row.output_tokens is what was asked for, not what came */
     uint32_t thinking_tokens; /* of the output, not shown; KVC_ID_NONE: not said */
+    size_t shown_bytes; /* of a prompt without messages: how far it repeats what the session's
+                           turn before was and generated; 0 = it doesn't */
     bool odd;           /* as for kvc_import_row */
 };
 

@@ -156,10 +156,27 @@ static bool whole_answer(uint64_t shown_units, uint32_t generated)
            generated * KVC_TOKEN_UNIT <= 2 * shown_units + 16 * KVC_TOKEN_UNIT;
 }
 
+/* The first bytes of a prompt without messages; where a tokenizer cuts, their share of it. */
+static uint64_t shown_units(const struct cutter *k, const struct kvc_prompt *p, size_t bytes)
+{
+    uint64_t all = 0;
+    for (size_t i = 0; i < p->n_input; i++)
+        all += p->pieces[i].n;
+    if (!k->t->encoder || !all)
+        return bytes * k->c->cut.byte_weight;
+    return (uint64_t)((double)k->text_end * ((double)bytes / (double)all));
+}
+
 /* Up to where the prompt shows what the session's turn before generated; 0 = it doesn't. */
-static void note_shown(struct cutter *k, struct kvc_log_row *row)
+static void note_shown(struct cutter *k, const struct kvc_prompt *p, struct kvc_log_row *row,
+                       const struct kvc_text_facts *facts)
 {
     row->shown_tokens = 0;
+    if (!p->chat && facts->shown_bytes) {
+        uint32_t shown = whole_tokens(shown_units(k, p, facts->shown_bytes));
+        row->shown_tokens = shown < row->input_tokens ? shown : row->input_tokens;
+        k->t->answers_carried++;
+    }
     if (!k->open_answer)
         return;
     uint64_t end = k->answer_end ? k->answer_end : k->text_end;
@@ -272,7 +289,7 @@ enum kvc_status kvc_text_cut_row(struct kvc_import *im, struct kvc_text_import *
         return too_long(im, row, err);
     if (facts->input_stated && row->input_tokens)
         reconcile(&k, row);
-    note_shown(&k, row);
+    note_shown(&k, p, row, facts);
     uint64_t partial = kvc_chain_state(k.c);
     size_t at_end = k.c->n_ids;
     if (status == KVC_OK)
