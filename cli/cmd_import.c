@@ -30,6 +30,9 @@ static const struct kvc_cli_option options[] = {
     {"csv-columns", "LIST", "by name",
      "columns of a libCacheSim CSV: time=1,id=2,size=3, by number from 1 or by the header's name"},
     {"tenant-field", "F", "the format's", "the field or column that names a request's tenant"},
+    {"key-field", "F", "none",
+     "a field within whose values ids mean the same, and elsewhere not: an engine whose hashes are "
+     "salted per process, say"},
     {NULL, NULL, NULL, NULL},
 };
 

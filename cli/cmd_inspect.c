@@ -16,6 +16,7 @@ static const struct kvc_cli_option options[] = {
     KVC_CLI_TEXT_OPTIONS,
     KVC_CLI_TIME_OPTIONS,
     {"tenant-field", "F", "the format's", "field or column of a log that names the tenant"},
+    {"key-field", "F", "none", "field of a log within whose values only block ids mean the same"},
     {"model", "NAME", NULL, "model whose KV the tokens are, for sizes in bytes"},
     {"kv-dtype", "DTYPE", "bf16", "of the KV cache"},
     {"report", "F.html", NULL, "write the page for people to this file as well"},

@@ -38,6 +38,7 @@ int kvc_cli_import_options(struct kvc_cli *cli, struct kvc_import_options *out)
     out->format = kvc_cli_value(cli, "format");
     out->strict = kvc_cli_flag(cli, "strict");
     out->tenant_field = kvc_cli_value(cli, "tenant-field");
+    out->key_field = kvc_cli_value(cli, "key-field");
     out->time_unit = kvc_cli_value(cli, "time-unit");
     if (out->time_unit && !kvc_name_equal(out->time_unit, "s") &&
         !kvc_name_equal(out->time_unit, "ms") && !kvc_name_equal(out->time_unit, "us") &&

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Importing Mooncake logs: values keep, wrong rows are named, block sizes are told from lengths
  * and ids. */
+#include "tests/log_checks.h"
 #include "tests/trace_files.h"
 #include "traces/trace.h"
 
@@ -122,6 +123,98 @@ static void turns_without_a_time_follow_their_session(void **state)
     assert_int_equal(t->session[1], t->session[0]);
     assert_int_equal(r.shown[0].line, 3);
     assert_string_equal(r.shown[0].field, "timestamp");
+    kvc_trace_destroy(t);
+}
+
+/* Rows of Dynamo's agentic replay: a tool's time is part of the pause, what else they say is
+ * counted. */
+static void agentic_rows_are_taken(void **state)
+{
+    (void)state;
+    struct kvc_import_report r;
+    struct kvc_trace *t = trace_import(
+        trace_text("agentic",
+                   "{\"request_id\":\"a\",\"session_id\":\"s\",\"timestamp\":1000.0,\"input_length\":9,"
+                   "\"output_length\":1,\"prefix_reset\":true,\"branches\":[\"b\"],\"priority\":3,"
+                   "\"request_kind\":\"root\"}\n"
+                   "{\"request_id\":\"b\",\"session_id\":\"s\",\"input_length\":9,\"output_length\":1,"
+                   "\"wait_for\":[\"a\"],\"delay\":10.5,\"tool_wait_ms\":2500}\n"
+                   "{\"request_id\":\"c\",\"session_id\":\"s\",\"input_length\":9,\"output_length\":1,"
+                   "\"tool_wait_ms\":1,\"wait_for\":[],\"branches\":null,\"prefix_reset\":false}\n"),
+        0, &r);
+    assert_int_equal(r.accepted, 3);
+    assert_int_equal(t->think_ns[1], 2510500000u);
+    assert_int_equal(t->think_ns[2], 1000000);
+    assert_int_equal(t->arrival_ns[2], 2511500000u);
+    assert_int_equal(log_tally(&r, "wait_for"), 1);
+    assert_int_equal(log_tally(&r, "branches"), 1);
+    assert_int_equal(log_tally(&r, "prefix_reset"), 1);
+    assert_int_equal(log_tally(&r, "a priority"), 1);
+    assert_int_equal(log_tally(&r, "request_kind root"), 1);
+    kvc_trace_destroy(t);
+}
+
+static void seconds_are_noticed_and_can_be_named(void **state)
+{
+    (void)state;
+    struct kvc_import_report r;
+    const char *path = trace_text("s", "{\"timestamp\":0.0,\"input_length\":9,\"output_length\":1}\n"
+                                       "{\"timestamp\":0.2,\"input_length\":9,\"output_length\":1}\n"
+                                       "{\"timestamp\":0.4,\"input_length\":9,\"output_length\":1}\n");
+    struct kvc_trace *t = trace_import(path, 0, &r);
+    assert_int_equal(t->arrival_ns[2], 400000);
+    assert_true(log_note(&r, "3 rows within 0.4 ms"));
+    assert_true(log_note(&r, "--time-unit s"));
+    kvc_trace_destroy(t);
+    struct kvc_import_options o = { .struct_size = sizeof(o), .time_unit = "s" };
+    t = log_import(&path, 1, &o, &r);
+    assert_int_equal(t->arrival_ns[1], 200000000);
+    assert_int_equal(t->arrival_ns[2], 400000000);
+    assert_false(log_note(&r, "name --time-unit"));
+    kvc_trace_destroy(t);
+}
+
+static void fields_can_be_chosen(void **state)
+{
+    (void)state;
+    struct kvc_import_report r;
+    const char *path = trace_text(
+        "fields", "{\"timestamp\":0,\"input_length\":512,\"output_length\":1,\"hash_ids\":[1],"
+                  "\"team\":\"x\",\"user\":\"u\"}\n"
+                  "{\"timestamp\":0,\"input_length\":512,\"output_length\":1,\"hash_ids\":[1],"
+                  "\"team\":7,\"user\":\"u\"}\n");
+    struct kvc_import_options o = { .struct_size = sizeof(o), .tenant_field = "team" };
+    struct kvc_trace *t = log_import(&path, 1, &o, &r);
+    assert_int_equal(t->n_tenants, 2);
+    assert_string_equal(t->tenant_names[1], "7");
+    assert_int_equal(t->n_segments, 1);
+    kvc_trace_destroy(t);
+    o = (struct kvc_import_options){ .struct_size = sizeof(o), .key_field = "team" };
+    t = log_import(&path, 1, &o, &r);
+    assert_int_equal(t->n_tenants, 1);
+    assert_int_equal(t->n_segments, 2);
+    kvc_trace_destroy(t);
+}
+
+/* Shared: 4 blocks hit; with ids of each instance its own: 2, and 4 blocks where there were 2. */
+static void case_c36_salted_ids(void **state)
+{
+    (void)state;
+    const char *path = SHARED_CASES "c36-salted-per-instance.mooncake.jsonl";
+    struct kvc_import_report r;
+    struct kvc_hits h;
+    struct kvc_trace_stats s;
+    log_need(path);
+    struct kvc_trace *t = trace_import(path, 0, &r);
+    assert_int_equal(kvc_ceiling_content(t, &h, NULL), KVC_OK);
+    assert_int_equal(h.hit_blocks, 4);
+    kvc_trace_destroy(t);
+    struct kvc_import_options o = { .struct_size = sizeof(o), .key_field = "instance" };
+    t = log_import(&path, 1, &o, &r);
+    assert_int_equal(kvc_ceiling_content(t, &h, NULL), KVC_OK);
+    assert_int_equal(h.hit_blocks, 2);
+    kvc_trace_stats(t, &s);
+    assert_int_equal(s.blocks, 4);
     kvc_trace_destroy(t);
 }
 
@@ -402,6 +495,10 @@ int main(void)
         cmocka_unit_test(text_ids_are_their_own_space),
         cmocka_unit_test(models_do_not_share),
         cmocka_unit_test(turns_without_a_time_follow_their_session),
+        cmocka_unit_test(agentic_rows_are_taken),
+        cmocka_unit_test(seconds_are_noticed_and_can_be_named),
+        cmocka_unit_test(fields_can_be_chosen),
+        cmocka_unit_test(case_c36_salted_ids),
         cmocka_unit_test(wrong_rows_are_named),
         cmocka_unit_test(nesting_has_a_limit),
         cmocka_unit_test(no_usable_row_is_an_error),

@@ -28,7 +28,7 @@ struct reader {
 struct event { /* what a row's spans point into */
     struct kvc_jval *doc;
     const struct kvc_jval *root, *request, *context;
-    char session[24], model[24], tenant[24];
+    char session[24], model[24], chosen[2][24];
     uint64_t total_ns; /* from arrival to the answer's end; KVC_TIME_NONE: not stated */
     uint32_t block_tokens;
 };
@@ -82,10 +82,11 @@ static enum kvc_status read_time(const struct kvc_place *at, struct kvc_import *
     if (status != KVC_OK)
         return status;
     if (received)
-        return kvc_field_time(at, "request.request_received_ms", received, ms, &row->time_ns, err);
+        return kvc_field_when(im, at, "request.request_received_ms", received, KVC_UNIT_MS,
+                              &row->time_ns, err);
     if (!end)
         return kvc_field_missing(at, "request.request_received_ms", err);
-    status = kvc_field_time(at, "event_time_unix_ms", end, ms, &row->time_ns, err);
+    status = kvc_field_when(im, at, "event_time_unix_ms", end, KVC_UNIT_MS, &row->time_ns, err);
     if (status == KVC_OK && total && e->total_ns <= row->time_ns)
         row->time_ns -= e->total_ns;
     if (status == KVC_OK)
@@ -151,8 +152,7 @@ static void read_outcome(const struct event *e, struct kvc_log_row *row)
 static enum kvc_status read_names(const struct kvc_place *at, struct kvc_import *im,
                                   struct event *e, struct kvc_log_row *row, struct kvc_error *err)
 {
-    const char *tenant = kvc_import_tenant_field(im, NULL);
-    const struct kvc_jval *in[] = { e->request, e->context, e->root };
+    const struct kvc_jval *in[] = { e->root, e->context, e->request };
     enum kvc_status status = kvc_field_name(at, "model", e->request, e->model, &row->model, err);
     if (status == KVC_OK && e->context)
         status = kvc_field_name(at, "trajectory_id", e->context, e->session, &row->session, err);
@@ -163,9 +163,9 @@ static enum kvc_status read_names(const struct kvc_place *at, struct kvc_import 
          kvc_field_member(e->context, "parent_session_id")))
         kvc_import_tally(im, "requests of a sub-agent (a trajectory with a parent): a session of "
                              "their own");
-    for (size_t i = 0; i < 3 && tenant && status == KVC_OK && !row->tenant.text; i++)
-        if (in[i])
-            status = kvc_field_name(at, tenant, in[i], e->tenant, &row->tenant, err);
+    for (size_t i = 0; i < 3 && status == KVC_OK; i++)
+        if (in[i]) /* the request's own come last, and win */
+            status = kvc_field_chosen(im, at, in[i], e->chosen, row, err);
     return status;
 }
 

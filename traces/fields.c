@@ -123,6 +123,20 @@ enum kvc_status kvc_field_when(struct kvc_import *im, const struct kvc_place *at
     return kvc_field_wrong(at, field, v, rule, err);
 }
 
+enum kvc_status kvc_field_chosen(struct kvc_import *im, const struct kvc_place *at,
+                                 const struct kvc_jval *root, char number[2][24],
+                                 struct kvc_log_row *row, struct kvc_error *err)
+{
+    const char *tenant = kvc_import_tenant_field(im, NULL);
+    const char *key = kvc_import_options_of(im)->key_field;
+    enum kvc_status status = KVC_OK;
+    if (tenant && kvc_field_member(root, tenant))
+        status = kvc_field_name(at, tenant, root, number[0], &row->tenant, err);
+    if (status == KVC_OK && key && kvc_field_member(root, key))
+        status = kvc_field_name(at, key, root, number[1], &row->salt, err);
+    return status;
+}
+
 enum kvc_status kvc_row_parse_any(struct kvc_jval **root, const char *text, size_t n,
                                   const struct kvc_place *at, struct kvc_error *err)
 {

@@ -39,7 +39,11 @@ enum kvc_status kvc_field_time(const struct kvc_place *at, const char *field,
 /* One JSON object of a size that is safe to parse; the caller frees it. *root NULL on failure. */
 enum kvc_status kvc_row_parse(struct kvc_jval **root, const char *text, size_t n,
                               const struct kvc_place *at, struct kvc_error *err);
-/* The same of any JSON value. */
+/* What the fields that the user chose say of the row: its tenant, and whose its block ids are. */
+enum kvc_status kvc_field_chosen(struct kvc_import *im, const struct kvc_place *at,
+                                 const struct kvc_jval *root, char number[2][24],
+                                 struct kvc_log_row *row, struct kvc_error *err);
+/* One JSON value of a size that is safe to parse. */
 enum kvc_status kvc_row_parse_any(struct kvc_jval **root, const char *text, size_t n,
                                   const struct kvc_place *at, struct kvc_error *err);
 /* A list of block ids behind the from ids there are: numbers of either sign, exact to 64 bits, or

@@ -53,7 +53,8 @@ bool kvc_import_time(struct kvc_import *im, const struct kvc_decimal *number,
     char text[120];
     if (!c->numbers)
         first_number(im, number, usual);
-    enum kvc_time_unit unit = c->unit;
+    /* Fields of several units may stand in one file. */
+    enum kvc_time_unit unit = c->epoch ? c->unit : kvc_import_time_unit(im, usual);
     if (c->epoch && kvc_time_epoch_unit(number, &unit) && unit != c->unit) {
         snprintf(text, sizeof(text), "times in %s since 1970, by their size, among others in %s",
                  kvc_time_unit_name(unit), kvc_time_unit_name(c->unit));

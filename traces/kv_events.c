@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Dumps of KV events as JSON lines: vLLM's and SGLang's batches [ts, events, dp_rank] of tagged lists
- * or objects, and Dynamo's router events. They tell what was stored and removed, never a hit. */
+ * Dumps of KV events as JSON lines: vLLM's and SGLang's batches [ts, events, dp_rank] of tagged
+ * lists or objects, and Dynamo's router events. They tell what was stored and removed, never a
+ * hit. */
 #include "base/alloc.h"
 #include "base/distribution.h"
 #include "base/error.h"
@@ -243,7 +244,7 @@ static enum kvc_status check_sequence(struct reader *r, const struct kvc_jval *v
 static enum kvc_status read_time(struct reader *r, const char *field, const struct kvc_jval *v,
                                  enum kvc_time_unit usual, struct kvc_error *err)
 {
-    return v ? kvc_field_time(&r->at, field, v, kvc_import_time_unit(r->im, usual), &r->ns, err)
+    return v ? kvc_field_when(r->im, &r->at, field, v, usual, &r->ns, err)
              : kvc_field_missing(&r->at, field, err);
 }
 

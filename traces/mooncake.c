@@ -43,22 +43,72 @@ static enum kvc_status read_ids(const struct kvc_place *at, const struct kvc_jva
     return status;
 }
 
-static enum kvc_status read_times(const struct kvc_place *at, const struct kvc_jval *root,
-                                  struct kvc_log_row *row, struct kvc_error *err)
+/* Milliseconds, unless the user says otherwise of the log. */
+static enum kvc_status read_span(const struct kvc_place *at, struct kvc_import *im,
+                                 const char *field, const struct kvc_jval *v, uint64_t *ns,
+                                 struct kvc_error *err)
+{
+    if (!im || !kvc_import_options_of(im)->time_unit)
+        return read_ms(at, field, v, ns, err);
+    return kvc_field_time(at, field, v, kvc_import_time_unit(im, KVC_UNIT_MS), ns, err);
+}
+
+/* The pause before a turn: delay and, where a tool ran, tool_wait_ms, which are waited one after
+ * the other. */
+static enum kvc_status read_pause(const struct kvc_place *at, struct kvc_import *im,
+                                  const struct kvc_jval *root, uint64_t *ns, struct kvc_error *err)
 {
     const struct kvc_jval *delay = kvc_field_member(root, "delay");
-    const struct kvc_jval *time = kvc_jval_member(root, "timestamp");
+    const struct kvc_jval *tool = kvc_field_member(root, "tool_wait_ms");
+    uint64_t wait = 0;
     enum kvc_status status = KVC_OK;
     if (delay)
-        status = read_ms(at, "delay", delay, &row->think_ns, err);
+        status = read_span(at, im, "delay", delay, ns, err);
+    if (status == KVC_OK && tool)
+        status = read_ms(at, "tool_wait_ms", tool, &wait, err);
+    if (status == KVC_OK && tool)
+        *ns = delay ? *ns + wait : wait;
+    return status;
+}
+
+static enum kvc_status read_times(const struct kvc_place *at, struct kvc_import *im,
+                                  const struct kvc_jval *root, struct kvc_log_row *row,
+                                  struct kvc_error *err)
+{
+    const struct kvc_jval *time = kvc_jval_member(root, "timestamp");
+    enum kvc_status status = read_pause(at, im, root, &row->think_ns, err);
     if (status != KVC_OK)
         return status;
+    if (time && im && kvc_import_options_of(im)->time_unit)
+        return kvc_field_when(im, at, "timestamp", time, KVC_UNIT_MS, &row->time_ns, err);
     if (time)
         return read_ms(at, "timestamp", time, &row->time_ns, err);
-    if (!delay || !row->session.text)
+    if (row->think_ns == KVC_TIME_NONE || !row->session.text)
         return kvc_field_missing(at, "timestamp", err);
     row->time_ns = KVC_TIME_NONE;
     return KVC_OK;
+}
+
+/* Fields of Dynamo's agentic rows that change what a row means and have no place in a trace. */
+static void tell_agentic(struct kvc_import *im, const struct kvc_jval *root)
+{
+    const struct kvc_jval *v = kvc_field_member(root, "request_kind");
+    const char *kind = v ? kvc_jval_string(v) : NULL;
+    bool reset;
+    char text[96];
+    if ((v = kvc_field_member(root, "wait_for")) && kvc_jval_first(v))
+        kvc_import_tally(im, "rows that wait for other requests to end (wait_for): they come at "
+                             "their own time, or after their session's turn before");
+    if ((v = kvc_field_member(root, "branches")) && kvc_jval_first(v))
+        kvc_import_tally(im, "rows that start others (branches)");
+    if ((v = kvc_field_member(root, "prefix_reset")) && kvc_jval_bool(v, &reset) && reset)
+        kvc_import_tally(im, "rows that begin a new prefix in their session (prefix_reset)");
+    if ((v = kvc_field_member(root, "priority")) || (v = kvc_field_member(root, "strict_priority")))
+        kvc_import_tally(im, "rows with a priority, which replay does not use");
+    if (!kind)
+        return;
+    snprintf(text, sizeof(text), "rows of request_kind %.40s", kind);
+    kvc_import_tally(im, text);
 }
 
 static enum kvc_status read_members(const struct kvc_place *at, struct kvc_mooncake_doc *doc,
@@ -66,21 +116,26 @@ static enum kvc_status read_members(const struct kvc_place *at, struct kvc_moonc
                                     struct kvc_log_row *row, struct kvc_error *err)
 {
     const struct kvc_jval *root = doc->root;
-    enum kvc_status status = kvc_field_name(at, "session_id", root, doc->session, &row->session, err);
+    enum kvc_status status = kvc_field_name(at, "session_id", root, doc->session, &row->session,
+                                            err);
     if (status == KVC_OK)
-        status = read_times(at, root, row, err);
+        status = read_times(at, im, root, row, err);
     if (status == KVC_OK)
         status = kvc_field_tokens(at, "input_length", root, 1, &row->input_tokens, err);
     if (status == KVC_OK)
         status = kvc_field_tokens(at, "output_length", root, 0, &row->output_tokens, err);
     if (status == KVC_OK)
         status = kvc_field_name(at, "model", root, doc->model, &row->model, err);
-    if (status == KVC_OK)
+    if (status == KVC_OK && im)
+        status = kvc_field_chosen(im, at, root, doc->chosen, row, err);
+    if (status == KVC_OK && !(im && kvc_import_tenant_field(im, NULL)))
         status = kvc_field_name(at, "tenant", root, doc->tenant, &row->tenant, err);
-    if (status == KVC_OK && !row->tenant.text)
+    if (status == KVC_OK && !(im && kvc_import_tenant_field(im, NULL)) && !row->tenant.text)
         status = kvc_field_name(at, "user", root, doc->tenant, &row->tenant, err);
     if (status == KVC_OK)
         status = read_ids(at, root, im, ids, row, err);
+    if (status == KVC_OK && im)
+        tell_agentic(im, root);
     return status;
 }
 
@@ -127,11 +182,38 @@ bool kvc_mooncake_same(const struct kvc_log_row *a, const struct kvc_log_row *b,
 
 /* ---- the reader ---- */
 
+struct times { /* of the rows, to tell seconds from milliseconds; kept over the files */
+    uint64_t rows, first_ns, last_ns;
+    bool fractions; /* of a millisecond */
+};
+
 struct reader {
     struct kvc_id_buffer scan_ids, read_ids;
+    struct times *times;
     const char *text;
     size_t n;
+    bool plain; /* fields and units are the format's, which is what the scanner knows */
 };
+
+static struct times *kept_times(struct kvc_import *im)
+{
+    struct times *t = kvc_import_kept(im);
+    if (!t && (t = kvc_calloc(1, sizeof(*t)))) {
+        t->first_ns = UINT64_MAX;
+        kvc_import_keep(im, t, kvc_free);
+    }
+    return t;
+}
+
+static inline void note_time(struct times *t, uint64_t ns)
+{
+    if (ns == KVC_TIME_NONE)
+        return;
+    t->rows++;
+    t->first_ns = ns < t->first_ns ? ns : t->first_ns;
+    t->last_ns = ns > t->last_ns ? ns : t->last_ns;
+    t->fractions |= ns % 1000000 != 0;
+}
 
 static enum kvc_status compare(struct kvc_import *im, struct reader *r,
                                const struct kvc_log_row *scanned, struct kvc_error *err)
@@ -160,6 +242,7 @@ static enum kvc_status careful(struct kvc_import *im, struct reader *r, struct k
                                                &doc, &bad);
     if (status != KVC_OK)
         return kvc_import_bad(im, &bad, err);
+    note_time(r->times, row.time_ns);
     status = kvc_import_row(im, &row, true, err);
     kvc_json_free(doc.root);
     return status;
@@ -167,15 +250,21 @@ static enum kvc_status careful(struct kvc_import *im, struct reader *r, struct k
 
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
-    struct reader r = { 0 };
+    const struct kvc_import_options *o = kvc_import_options_of(im);
+    struct reader r = { .times = kept_times(im),
+                        .plain = !o->time_unit && !o->tenant_field && !o->key_field };
     struct kvc_log_row row;
     enum kvc_status status;
+    if (!r.times)
+        return kvc_fail_nomem(err);
     while ((status = kvc_import_line(im, &r.text, &r.n, err)) == KVC_OK && r.text) {
         if (!kvc_grow((void **)&r.scan_ids.v, &r.scan_ids.cap, r.n / 2 + 1, sizeof(uint64_t))) {
             status = kvc_fail_nomem(err);
             break;
         }
-        bool sure = kvc_mooncake_scan(r.text, r.n, r.scan_ids.v, &row);
+        bool sure = r.plain && kvc_mooncake_scan(r.text, r.n, r.scan_ids.v, &row);
+        if (sure)
+            note_time(r.times, row.time_ns);
         if (!sure)
             status = careful(im, &r, err);
         else if (!kvc_import_compares(im) || (status = compare(im, &r, &row, err)) == KVC_OK)
@@ -186,6 +275,21 @@ static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
     kvc_free(r.scan_ids.v);
     kvc_free(r.read_ids.v);
     return status;
+}
+
+/* Some write seconds under the same name: 0.0, 0.2, 0.4. */
+static enum kvc_status end_log(struct kvc_import *im, struct kvc_error *err)
+{
+    const struct times *t = kvc_import_kept(im);
+    (void)err;
+    if (kvc_import_options_of(im)->time_unit || !t->fractions || t->rows < 3)
+        return KVC_OK;
+    double span_ms = (double)(t->last_ns - t->first_ns) / 1e6;
+    if (span_ms < (double)t->rows) /* over 1000 a second */
+        kvc_import_note(im, "%llu rows within %.6g ms, with fractions of one: if the timestamps are "
+                        "seconds, as some tools write them, name --time-unit s",
+                        (unsigned long long)t->rows, span_ms);
+    return KVC_OK;
 }
 
 static bool holds(const char *text, size_t n, const char *word)
@@ -212,4 +316,5 @@ const struct kvc_format kvc_format_mooncake = {
     .block_tokens = 512,
     .sniff = sniff,
     .read = read_log,
+    .end = end_log,
 };

@@ -14,7 +14,7 @@ bool kvc_mooncake_scan(const char *text, size_t n, uint64_t *ids, struct kvc_log
 
 struct kvc_mooncake_doc { /* what the spans of a carefully read row point into */
     struct kvc_jval *root; /* the caller frees it */
-    char session[24], model[24], tenant[24]; /* digits of names given as numbers */
+    char session[24], model[24], tenant[24], chosen[2][24]; /* digits of names given as numbers */
 };
 
 /* im numbers string ids; without it they are refused. A missing timestamp in a row with session

@@ -45,7 +45,7 @@ static bool name(const char **pp, struct kvc_span *out)
 
 enum field {
     UNKNOWN = 0, TIMESTAMP = 1, INPUT = 2, OUTPUT = 4, IDS = 8, SESSION = 16, DELAY = 32,
-    MODEL = 64, TENANT = 128, USER = 256
+    MODEL = 64, TENANT = 128, USER = 256, AGENTIC = 512 /* any that changes what the row means */
 };
 
 /* The known key at *pp, after its opening quote, with the closing one; else UNKNOWN, not moved. */
@@ -61,6 +61,7 @@ static inline enum field known_key(const char **pp)
     case 't':
         TRY("timestamp", TIMESTAMP)
         TRY("tenant", TENANT)
+        TRY("tool_wait_ms", AGENTIC)
         break;
     case 'i':
         TRY("input_length", INPUT)
@@ -73,6 +74,20 @@ static inline enum field known_key(const char **pp)
         break;
     case 's':
         TRY("session_id", SESSION)
+        TRY("strict_priority", AGENTIC)
+        break;
+    case 'w':
+        TRY("wait_for", AGENTIC)
+        break;
+    case 'b':
+        TRY("branches", AGENTIC)
+        break;
+    case 'p':
+        TRY("prefix_reset", AGENTIC)
+        TRY("priority", AGENTIC)
+        break;
+    case 'r':
+        TRY("request_kind", AGENTIC)
         break;
     case 'd':
         TRY("delay", DELAY)
@@ -112,6 +127,8 @@ static bool value(const char **pp, enum field f, uint64_t *ids, struct kvc_log_r
         return name(pp, &row->tenant);
     case USER:
         return name(pp, user);
+    case AGENTIC:
+        return false;
     default:
         return kvc_scan_pass_value(pp, 1);
     }

@@ -99,17 +99,15 @@ static bool place_chat(struct kvc_import *im, struct chats *c, const struct kvc_
 
 static enum kvc_status read_members(const struct kvc_place *at, const struct kvc_jval *root,
                                     struct kvc_import *im, struct reader *r,
-                                    struct kvc_log_row *row, char number[3][24],
+                                    struct kvc_log_row *row, char number[4][24],
                                     struct kvc_span *id, struct kvc_span *parent,
                                     struct kvc_error *err)
 {
     const struct kvc_jval *time = kvc_field_member(root, "timestamp");
     const struct kvc_jval *list = kvc_field_member(root, "hash_ids");
-    const char *tenant = kvc_import_tenant_field(im, NULL);
     enum kvc_status status = time ? KVC_OK : kvc_field_missing(at, "timestamp", err);
     if (status == KVC_OK)
-        status = kvc_field_time(at, "timestamp", time, kvc_import_time_unit(im, KVC_UNIT_S),
-                                &row->time_ns, err);
+        status = kvc_field_when(im, at, "timestamp", time, KVC_UNIT_S, &row->time_ns, err);
     if (status == KVC_OK)
         status = kvc_field_name(at, "chat_id", root, number[0], id, err);
     if (status == KVC_OK && !id->text)
@@ -120,8 +118,8 @@ static enum kvc_status read_members(const struct kvc_place *at, const struct kvc
         status = kvc_field_tokens(at, "input_length", root, 1, &row->input_tokens, err);
     if (status == KVC_OK)
         status = kvc_field_tokens(at, "output_length", root, 0, &row->output_tokens, err);
-    if (status == KVC_OK && tenant)
-        status = kvc_field_name(at, tenant, root, number[2], &row->tenant, err);
+    if (status == KVC_OK)
+        status = kvc_field_chosen(im, at, root, number + 2, row, err);
     if (status == KVC_OK && list)
         status = kvc_field_ids(at, "hash_ids", list, im, &r->ids, 0, &row->n_ids, &row->text_ids,
                                err);
@@ -139,7 +137,7 @@ static enum kvc_status one_row(struct kvc_import *im, struct reader *r, const ch
     struct kvc_log_row row = { .think_ns = KVC_TIME_NONE, .unchained = true };
     struct kvc_span id = { 0 }, parent = { 0 };
     struct kvc_error bad;
-    char number[3][24];
+    char number[4][24];
     enum kvc_status status = kvc_row_parse(&root, text, n, &at, &bad);
     if (status == KVC_OK)
         status = read_members(&at, root, im, r, &row, number, &id, &parent, &bad);

@@ -130,23 +130,21 @@ static enum kvc_status read_prompt(const struct kvc_place *at, const struct kvc_
 
 static enum kvc_status read_request(const struct kvc_place *at, const struct kvc_jval *root,
                                     struct kvc_import *im, struct reader *r,
-                                    struct kvc_log_row *row, char number[2][24],
+                                    struct kvc_log_row *row, char number[3][24],
                                     struct kvc_error *err)
 {
     const struct kvc_jval *time = kvc_field_member(root, "timestamp");
-    const char *tenant = kvc_import_tenant_field(im, NULL);
     enum kvc_status status = time ? KVC_OK : kvc_field_missing(at, "timestamp", err);
     if (status == KVC_OK)
-        status = kvc_field_time(at, "timestamp", time, kvc_import_time_unit(im, KVC_UNIT_S),
-                                &row->time_ns, err);
+        status = kvc_field_when(im, at, "timestamp", time, KVC_UNIT_S, &row->time_ns, err);
     if (status == KVC_OK)
         status = kvc_field_tokens(at, "input_length", root, 1, &row->input_tokens, err);
     if (status == KVC_OK)
         status = kvc_field_tokens(at, "output_length", root, 0, &row->output_tokens, err);
     if (status == KVC_OK)
         status = kvc_field_name(at, "session_id", root, number[0], &row->session, err);
-    if (status == KVC_OK && tenant)
-        status = kvc_field_name(at, tenant, root, number[1], &row->tenant, err);
+    if (status == KVC_OK)
+        status = kvc_field_chosen(im, at, root, number + 1, row, err);
     if (status == KVC_OK)
         status = read_prompt(at, root, r, err);
     return status;
@@ -276,7 +274,7 @@ static enum kvc_status one_row(struct kvc_import *im, struct reader *r, const ch
     struct kvc_jval *root = NULL;
     struct kvc_log_row row = { .think_ns = KVC_TIME_NONE };
     struct kvc_error bad;
-    char number[2][24];
+    char number[3][24];
     enum kvc_status status = kvc_row_parse(&root, text, n, &at, &bad);
     size_t list = status == KVC_OK ? length_list(root) : LISTS;
     bool request = status == KVC_OK && list == LISTS;

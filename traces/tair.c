@@ -84,14 +84,6 @@ static enum kvc_status read_mask(const struct kvc_place *at, const struct kvc_jv
     return KVC_OK;
 }
 
-static enum kvc_status read_tenant(const struct kvc_place *at, const struct kvc_jval *root,
-                                   struct kvc_import *im, char digits[24],
-                                   struct kvc_log_row *row, struct kvc_error *err)
-{
-    const char *field = kvc_import_tenant_field(im, NULL);
-    return field ? kvc_field_name(at, field, root, digits, &row->tenant, err) : KVC_OK;
-}
-
 /* ---- the event log ---- */
 
 static enum kvc_status read_keys(const struct kvc_place *at, const struct kvc_jval *root,
@@ -125,8 +117,7 @@ static enum kvc_status read_lookup(const struct kvc_place *at, const struct kvc_
     const struct kvc_jval *time = kvc_field_member(root, "trigger_time_us");
     enum kvc_status status = time ? KVC_OK : kvc_field_missing(at, "trigger_time_us", err);
     if (status == KVC_OK)
-        status = kvc_field_time(at, "trigger_time_us", time,
-                                kvc_import_time_unit(im, KVC_UNIT_US), &row->time_ns, err);
+        status = kvc_field_when(im, at, "trigger_time_us", time, KVC_UNIT_US, &row->time_ns, err);
     if (status == KVC_OK)
         status = read_keys(at, root, "keys", &r->ids, &row->n_ids, err);
     if (status != KVC_OK)
@@ -225,12 +216,10 @@ static enum kvc_status read_times(const struct kvc_place *at, const struct kvc_j
     const struct kvc_jval *ns = kvc_field_member(root, "timestamp_ns");
     const struct kvc_jval *us = kvc_field_member(root, "timestamp_us");
     if (ns)
-        return kvc_field_time(at, "timestamp_ns", ns, kvc_import_time_unit(im, KVC_UNIT_NS),
-                              &row->time_ns, err);
+        return kvc_field_when(im, at, "timestamp_ns", ns, KVC_UNIT_NS, &row->time_ns, err);
     if (!us)
         return kvc_field_missing(at, "timestamp_us", err);
-    return kvc_field_time(at, "timestamp_us", us, kvc_import_time_unit(im, KVC_UNIT_US),
-                          &row->time_ns, err);
+    return kvc_field_when(im, at, "timestamp_us", us, KVC_UNIT_US, &row->time_ns, err);
 }
 
 /* total_keys are the blocks of prompt and answer: those beyond the full ones of the prompt are
@@ -304,7 +293,7 @@ static enum kvc_status one_row(struct kvc_import *im, struct reader *r, const ch
     struct kvc_jval *root = NULL;
     struct kvc_log_row row = { .think_ns = KVC_TIME_NONE };
     struct kvc_error bad;
-    char digits[24];
+    char digits[2][24];
     bool request = false;
     enum kvc_status status = kvc_row_parse(&root, text, n, &at, &bad);
     if (status == KVC_OK && kvc_field_member(root, "trigger_time_us"))
@@ -312,7 +301,7 @@ static enum kvc_status one_row(struct kvc_import *im, struct reader *r, const ch
     else if (status == KVC_OK)
         status = read_optimizer(&at, root, im, r, &request, &row, &bad);
     if (status == KVC_OK && request)
-        status = read_tenant(&at, root, im, digits, &row, &bad);
+        status = kvc_field_chosen(im, &at, root, digits, &row, &bad);
     if (status != KVC_OK)
         status = kvc_import_bad(im, &bad, err);
     else if (request)

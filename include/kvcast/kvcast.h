@@ -95,6 +95,8 @@ struct kvc_import_options {
     bool merge_models;     /* ids mean the same whatever the model: as if KV were shared */
     const char *time_unit;    /* of plain numbers: "s", "ms", "us" or "ns"; NULL = the format's */
     const char *tenant_field; /* the field or column that names the tenant; NULL = the format's */
+    const char *key_field;    /* ids mean the same within one value of this field only: an instance
+                                 whose hashes are salted, say; NULL = everywhere */
     const char *tokenizer;    /* for texts: "bytes:R", R bytes a token, or the path of a
                                  tokenizer.json; NULL = a rate calibrated on stated counts */
     uint64_t window_begin_ns, window_end_ns; /* keep arrivals in [begin, end) from the first;
