@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/distribution.h"
 #include "base/error.h"
+#include "traces/anonymize.h"
 #include "traces/fields.h"
 #include "traces/kv_residency.h"
 #include "traces/sniff.h"
@@ -181,16 +182,20 @@ static enum kvc_status read_event(struct reader *r, const struct kvc_jval *v, st
     bool list = kvc_jval_kind(v) == KVC_JARRAY;
     const struct kvc_jval *tag = list ? nth(v, 0) : kvc_field_member(v, "type");
     const char *word = tag ? kvc_jval_string(tag) : NULL;
-    char text[96];
+    char text[KVC_SHOWN_NAME + 48], kind[KVC_SHOWN_NAME];
     if (!word)
         return kvc_fail_at(err, KVC_ERR_INPUT, r->at.file, r->at.line, "events",
                            "an event is a list that begins with its type, or an object with one");
     if (strcmp(word, "BlockStored") == 0 || strcmp(word, "BlockRemoved") == 0)
         return read_blocks(r, v, word[5] == 'S', err);
-    snprintf(text, sizeof(text), "%.40s events", word);
-    kvc_import_tally(r->im, text);
-    if (strcmp(word, "AllBlocksCleared") == 0)
+    if (strcmp(word, "AllBlocksCleared") == 0) {
+        kvc_import_tally(r->im, "AllBlocksCleared events");
         kvc_residency_drop(&r->kept->residency, r->instance);
+        return KVC_OK;
+    }
+    kvc_import_shown_name(r->im, "kind", word, strlen(word), kind);
+    snprintf(text, sizeof(text), "%s events, which say nothing of blocks", kind);
+    kvc_import_tally(r->im, text);
     return KVC_OK;
 }
 
@@ -333,8 +338,8 @@ static enum kvc_status read_dynamo_removed(struct reader *r, const struct kvc_jv
     bool text = false;
     if (!hashes)
         return kvc_field_missing(&r->at, "removed.block_hashes", err);
-    enum kvc_status status = kvc_field_ids(&r->at, "removed.block_hashes", hashes, r->im, &r->ids, 0,
-                                           &n, &text, err);
+    enum kvc_status status = kvc_field_ids(&r->at, "removed.block_hashes", hashes, r->im, &r->ids,
+                                           0, &n, &text, err);
     if (status != KVC_OK)
         return status;
     kvc_import_tally(r->im, "BlockRemoved events");
@@ -456,7 +461,11 @@ static enum kvc_status hand_on_chain(struct kvc_import *im, const struct kvc_res
 static void tell_medium(struct kvc_import *im, struct kvc_medium *m)
 {
     struct kvc_dist d;
-    const char *name = m->name[0] ? m->name : "engine";
+    char name[KVC_SHOWN_NAME] = "engine";
+    if (m->device && m->name[0])
+        snprintf(name, sizeof(name), "%s", m->name);
+    else if (!m->device)
+        kvc_import_shown_name(im, "medium", m->name, strlen(m->name), name);
     kvc_import_note(im, "%s: %llu blocks stored (%llu of them again), %llu removed, %llu cleared, "
                     "at most %llu resident, %llu at the end; not counted: %llu stored while there, "
                     "%llu removed unseen", name,
@@ -467,8 +476,8 @@ static void tell_medium(struct kvc_import *im, struct kvc_medium *m)
     if (!m->n_lifetimes)
         return;
     kvc_distribution(m->lifetimes, m->n_lifetimes, 1e9, &d);
-    kvc_import_note(im, "%s: the %llu removed blocks had been there %.3g s at the median, %.3g s at "
-                    "p90, %.3g s at p99, %.3g s at most", name, (unsigned long long)d.count, d.p50,
+    kvc_import_note(im, "%s: the %llu removed blocks had been there %.3g s at the median, %.3g s "
+                    "at p90, %.3g s at p99, %.3g s at most", name, (unsigned long long)d.count, d.p50,
                     d.p90, d.p99, d.max);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "traces/anonymize.h"
 #include "traces/fields.h"
 #include "traces/sniff.h"
 
@@ -95,7 +96,7 @@ static void tell_agentic(struct kvc_import *im, const struct kvc_jval *root)
     const struct kvc_jval *v = kvc_field_member(root, "request_kind");
     const char *kind = v ? kvc_jval_string(v) : NULL;
     bool reset;
-    char text[96];
+    char text[KVC_SHOWN_NAME + 32], name[KVC_SHOWN_NAME];
     if ((v = kvc_field_member(root, "wait_for")) && kvc_jval_first(v))
         kvc_import_tally(im, "rows that wait for other requests to end (wait_for): they come at "
                              "their own time, or after their session's turn before");
@@ -107,7 +108,8 @@ static void tell_agentic(struct kvc_import *im, const struct kvc_jval *root)
         kvc_import_tally(im, "rows with a priority, which replay does not use");
     if (!kind)
         return;
-    snprintf(text, sizeof(text), "rows of request_kind %.40s", kind);
+    kvc_import_shown_name(im, "kind", kind, strlen(kind), name);
+    snprintf(text, sizeof(text), "rows of request_kind %s", name);
     kvc_import_tally(im, text);
 }
 
@@ -286,8 +288,8 @@ static enum kvc_status end_log(struct kvc_import *im, struct kvc_error *err)
         return KVC_OK;
     double span_ms = (double)(t->last_ns - t->first_ns) / 1e6;
     if (span_ms < (double)t->rows) /* over 1000 a second */
-        kvc_import_note(im, "%llu rows within %.6g ms, with fractions of one: if the timestamps are "
-                        "seconds, as some tools write them, name --time-unit s",
+        kvc_import_note(im, "%llu rows within %.6g ms, with fractions of one: if the timestamps "
+                        "are seconds, as some tools write them, name --time-unit s",
                         (unsigned long long)t->rows, span_ms);
     return KVC_OK;
 }
