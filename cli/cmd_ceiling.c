@@ -337,7 +337,7 @@ static void print_head(const struct ceiling *c)
            kvc_fmt_count(s->requests).s, (double)s->span_ns / 60e9,
            kvc_fmt_count(s->input_tokens).s);
     if (!s->has_prefix) {
-        printf("no row says which blocks its prompt shares with others: hit rates are unknown\n");
+        printf("which prompts share a prefix is not in the log: hit rates are unknown, not 0\n");
         return;
     }
     printf("%s touches of %s blocks of %u tokens (%s touches of %s segments)\n",

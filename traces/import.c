@@ -577,6 +577,7 @@ static enum kvc_status finish(struct kvc_import *im, struct kvc_trace **out, str
     }
     kvc_import_tell(im, &counts, t);
     count_rows(im, t);
+    kvc_import_note_arrivals(im, t);
     kvc_trace_digest(t, t->digest);
     *out = t;
     return KVC_OK;

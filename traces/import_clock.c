@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "traces/import_state.h"
+#include "traces/trace.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #define YEAR_NS ((uint64_t)31556952 * 1000000000) /* 365.2425 days */
 #define SPAN_MOST_NS (10 * YEAR_NS) /* of one file: beyond it a clock or a unit is wrong */
 #define JUMP_NS ((uint64_t)60 * 1000000000) /* further back than rows get out of order */
+#define RAMP_REQUESTS 1000 /* fewer say nothing about a ramp */
 #define STRETCH_ROWS 3 /* in order on either side of a clock that starts over */
 
 /* ---- numbers ---- */
@@ -264,4 +266,53 @@ enum kvc_status kvc_import_window(struct kvc_import *im, struct kvc_error *err)
     im->report.accepted -= n;
     kvc_free(out);
     return status;
+}
+
+/* ---- arrivals ---- */
+
+static void note_batches(struct kvc_import *im, const struct kvc_trace *t)
+{
+    struct kvc_trace_stats s;
+    uint64_t distinct = 0;
+    char period[32];
+    for (uint64_t r = 0; r < t->n_requests; r++)
+        distinct += r == 0 || t->arrival_ns[r] != t->arrival_ns[r - 1];
+    if (t->n_requests < 2 * distinct) /* as most traces are: no need to look closer */
+        return;
+    kvc_trace_stats(t, &s);
+    if (!s.batch_period_ns)
+        return;
+    kvc_format_ns(s.batch_period_ns, period, sizeof(period));
+    kvc_import_note(im, "requests arrive in batches %s apart, %.1f at once: the log's clock ticks "
+                    "so; a replay with --arrivals.spread %s spreads them", period,
+                    (double)t->n_requests / (double)distinct, period);
+}
+
+/* A recording that begins before its load does. */
+static void note_ramp(struct kvc_import *im, const struct kvc_trace *t)
+{
+    uint64_t n = t->n_requests, tenth, low = 0, high = n;
+    char until[32];
+    if (n < RAMP_REQUESTS)
+        return;
+    tenth = t->arrival_ns[n - 1] / 10;
+    while (low < high) {
+        uint64_t mid = low + (high - low) / 2;
+        if (t->arrival_ns[mid] < tenth)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    if (low >= n / 50)
+        return;
+    kvc_format_ns(tenth / 1000000000 * 1000000000, until, sizeof(until));
+    kvc_import_note(im, "the first tenth of the time holds %llu of %llu requests, a slow start; "
+                    "--window %s: leaves it out", (unsigned long long)low, (unsigned long long)n,
+                    until);
+}
+
+void kvc_import_note_arrivals(struct kvc_import *im, const struct kvc_trace *t)
+{
+    note_batches(im, t);
+    note_ramp(im, t);
 }

@@ -50,5 +50,7 @@ void kvc_import_clock_row(struct kvc_import *im, uint64_t time_ns);
 enum kvc_status kvc_import_clock_settle(struct kvc_import *im, struct kvc_error *err);
 /* When all is read: leaves out what is not in the window. */
 enum kvc_status kvc_import_window(struct kvc_import *im, struct kvc_error *err);
+/* What the arrivals of the finished trace look like and a replay should know. */
+void kvc_import_note_arrivals(struct kvc_import *im, const struct kvc_trace *t);
 
 #endif
