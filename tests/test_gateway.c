@@ -144,7 +144,7 @@ static void csv_list_and_lines_agree(void **state)
         "1772438400.5, \"prompt_tokens\":100,\"completion_tokens\":7,\"spend\":0.5,\"model\":\"m\","
         "\"team_id\":\"t,1\",\"metadata\":{\"usage_object\":{\"prompt_tokens\":100,"
         "\"completion_tokens\":7,\"prompt_tokens_details\":{\"cached_tokens\":64}}}}\n,"
-        "{\"request_id\":\"b\",\"call_type\":\"x\",\"startTime\":1772438401000,"
+        "{\"request_id\":\"b\",\"call_type\":\"x\",\"startTime\":1772438401,"
         "\"prompt_tokens\":9,\"completion_tokens\":1,\"spend\":0,\"model\":\"m\"}]\n",
     };
     for (int i = 0; i < 3; i++) {
@@ -302,7 +302,7 @@ static void answers_with_usage_become_rows(void **state)
                    "{\"timestamp\":\"2026-03-02T08:00:01Z\",\"response\":{\"type\":\"message\","
                    "\"model\":\"claude-y\",\"usage\":{\"input_tokens\":400,"
                    "\"cache_read_input_tokens\":600,\"output_tokens\":5}}}\n"
-                   "{\"timestamp\":1772438402000,\"input_tokens\":50,"
+                   "{\"timestamp\":1772438402,\"input_tokens\":50,"
                    "\"cache_creation_input_tokens\":950,\"output_tokens\":3}\n"
                    "{\"object\":\"chat.completion.chunk\",\"created\":1772438403,\"choices\":[{}],"
                    "\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":1}}\n"

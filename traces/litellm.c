@@ -96,14 +96,14 @@ static enum kvc_status read_times(struct call *c, struct kvc_error *err)
     uint64_t end_ns, first_ns;
     if (!start)
         return kvc_field_missing(c->at, "startTime", err);
-    enum kvc_status status = kvc_record_time(c->im, c->at, "startTime", start, &c->row.time_ns,
+    enum kvc_status status = kvc_record_when(c->im, c->at, "startTime", start, &c->row.time_ns,
                                              err);
     if (status != KVC_OK || !end ||
-        kvc_record_time(c->im, c->at, "endTime", end, &end_ns, NULL) != KVC_OK)
+        kvc_record_when(c->im, c->at, "endTime", end, &end_ns, NULL) != KVC_OK)
         return status;
     if (end_ns < c->row.time_ns)
         kvc_import_tally(c->im, "ended before they started, by endTime; startTime is used");
-    if (first && kvc_record_time(c->im, c->at, "completionStartTime", first, &first_ns, NULL) ==
+    if (first && kvc_record_when(c->im, c->at, "completionStartTime", first, &first_ns, NULL) ==
                      KVC_OK && first_ns < end_ns)
         kvc_import_tally(c->im, "streamed (the first token came before the end)");
     return KVC_OK;

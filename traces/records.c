@@ -228,20 +228,3 @@ bool kvc_record_double(const struct kvc_jval *v, double *out)
     kvc_json_free(parsed);
     return ok;
 }
-
-enum kvc_status kvc_record_time(struct kvc_import *im, const struct kvc_place *at,
-                                const char *field, const struct kvc_jval *v, uint64_t *ns,
-                                struct kvc_error *err)
-{
-    double number;
-    enum kvc_time_unit unit = KVC_UNIT_S;
-    if (kvc_import_options_of(im)->time_unit) {
-        unit = kvc_import_time_unit(im, KVC_UNIT_S);
-    } else if (kvc_record_double(v, &number)) {
-        unit = number < 1e11 ? KVC_UNIT_S : number < 1e14 ? KVC_UNIT_MS
-               : number < 1e17 ? KVC_UNIT_US : KVC_UNIT_NS;
-        kvc_import_note(im, "%s: plain numbers taken as %s since 1970, by their size; --time-unit "
-                        "says otherwise", field, kvc_time_unit_name(unit));
-    }
-    return kvc_field_time(at, field, v, unit, ns, err);
-}

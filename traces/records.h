@@ -54,10 +54,12 @@ enum kvc_status kvc_record_tenant(struct kvc_import *im, const struct kvc_place 
                                   struct kvc_error *err);
 /* A number, also in text. */
 bool kvc_record_double(const struct kvc_jval *v, double *out);
-/* A time as kvc_field_time; plain numbers are of the user's unit, else since 1970 in whichever
- * unit brings them into this century, which is noted. */
-enum kvc_status kvc_record_time(struct kvc_import *im, const struct kvc_place *at,
-                                const char *field, const struct kvc_jval *v, uint64_t *ns,
-                                struct kvc_error *err);
+/* A point of time: a date, or seconds since 1970 unless the numbers tell another unit. */
+static inline enum kvc_status kvc_record_when(struct kvc_import *im, const struct kvc_place *at,
+                                              const char *field, const struct kvc_jval *v,
+                                              uint64_t *ns, struct kvc_error *err)
+{
+    return kvc_field_when(im, at, field, v, KVC_UNIT_S, ns, err);
+}
 
 #endif

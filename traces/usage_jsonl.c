@@ -12,7 +12,7 @@
 #define TIMES "timestamp|created|created_at|time"
 #define NO_TIME                                                                                    \
     "no time: a usage object does not say when. Write \"timestamp\" (seconds since 1970 or a date "\
-    "and time) into each line as it is logged; answers of OpenAI bring \"created\""
+    "and time) into each line as it is logged, or have times drawn with --arrivals poisson:R"
 
 struct answer {
     struct kvc_import *im;
@@ -68,10 +68,13 @@ static enum kvc_status read_answer(struct answer *a, struct kvc_error *err)
     char field[64];
     const struct kvc_jval *time = either(a, TIMES, field);
     const struct kvc_jval *models = kvc_record_any(a->root, "model", NULL) ? a->root : a->body;
-    a->row.think_ns = KVC_TIME_NONE;
-    if (!time)
+    bool drawn = kvc_import_options_of(a->im)->arrivals != NULL;
+    enum kvc_status status = KVC_OK;
+    a->row.think_ns = a->row.time_ns = KVC_TIME_NONE;
+    if (!time && !drawn)
         return kvc_fail_at(err, KVC_ERR_INPUT, a->at->file, a->at->line, "timestamp", NO_TIME);
-    enum kvc_status status = kvc_record_time(a->im, a->at, field, time, &a->row.time_ns, err);
+    if (time)
+        status = kvc_record_when(a->im, a->at, field, time, &a->row.time_ns, err);
     if (status == KVC_OK)
         status = kvc_usage_read(a->usage, KVC_USAGE_API, a->within, a->at, &a->counted, err);
     if (status == KVC_OK && !a->counted.prompt_stated)
