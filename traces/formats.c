@@ -12,6 +12,8 @@
     F(lmcache_agent, "lmcache-agent")                                                              \
     F(openai_messages, "openai-messages")                                                          \
     F(usage_jsonl, "usage-jsonl")                                                                  \
+    F(sglang_log, "sglang-log")                                                                    \
+    F(vllm_log, "vllm-log")                                                                        \
     F(kvcast_csv, "kvcast-csv")                                                                    \
     F(azure, "azure")                                                                              \
     F(burstgpt, "burstgpt")                                                                        \

@@ -139,6 +139,7 @@ extern const struct kvc_format kvc_format_langfuse, kvc_format_litellm;
 extern const struct kvc_format kvc_format_aibrix, kvc_format_lmcache_agent;
 extern const struct kvc_format kvc_format_openai_messages;
 extern const struct kvc_format kvc_format_usage_jsonl;
+extern const struct kvc_format kvc_format_sglang_log, kvc_format_usage_jsonl, kvc_format_vllm_log;
 extern const struct kvc_format kvc_format_litellm;
 extern const struct kvc_format kvc_format_dynamo, kvc_format_qwen_bailian;
 extern const struct kvc_format kvc_format_ragpulse, kvc_format_tair;

@@ -122,6 +122,26 @@ struct kvc_import_tally {
     uint64_t rows;
 };
 
+#define KVC_REPORT_ENGINES 32
+
+/* What one engine's own log states: its words, not measured here. Counts 0, sizes 0 and fractions
+ * below 0: not stated. */
+struct kvc_engine_facts {
+    char name[40];              /* as the log tells engines apart; "" where it does not */
+    uint64_t kv_cache_tokens;   /* of its KV cache .. */
+    uint64_t kv_cache_bytes;    /* .. on each of its GPUs */
+    uint64_t concurrency_tokens; /* a request of so many tokens .. */
+    double concurrency;         /* .. fits so many times */
+    uint64_t lines;             /* periodic statistics, or batches */
+    uint64_t new_tokens, cached_tokens; /* of prompts, summed over batches */
+    uint64_t running_peak, waiting_peak, preemptions;
+    double prompt_tokens_per_s_peak, output_tokens_per_s_peak;
+    double kv_used_peak;        /* share of the cache */
+    double hit_rate_last, external_hit_rate_last; /* of the last statement */
+    uint64_t stored_tokens, stored_bytes;         /* by an offloading cache beneath it */
+    uint64_t retrieved_tokens, retrieved_bytes;
+};
+
 /* What became of the rows. Nothing is dropped without being counted here. */
 struct kvc_import_report {
     uint64_t rows;          /* non-blank lines seen */
@@ -155,6 +175,8 @@ struct kvc_import_report {
     char notes[KVC_REPORT_NOTES][256];
     uint32_t n_tallies;
     struct kvc_import_tally tallies[KVC_REPORT_NOTES];
+    uint32_t n_engines;     /* that state something of themselves, in a server's log */
+    struct kvc_engine_facts engines[KVC_REPORT_ENGINES];
 };
 
 /* Reads logs (plain, .zst, .gz, "-" = stdin) in any known format, merged in time order. */
