@@ -363,6 +363,16 @@ void kvc_cli_import_report(const struct kvc_cli *cli, const struct kvc_import_re
     if (r->inversions)
         fprintf(stderr, "kvcast: note: %" PRIu64 " rows are earlier than the row before; sorted by "
                 "time, equal times in the order of the log\n", r->inversions);
+    if (r->cached_rows)
+        fprintf(stderr, "kvcast: note: %" PRIu64 " rows state that %" PRIu64 " of their %" PRIu64
+                " prompt tokens were cached\n", r->cached_rows, r->cached_tokens,
+                r->cached_of_tokens);
+    if (r->spend_rows)
+        fprintf(stderr, "kvcast: note: %" PRIu64 " rows state what they cost, $%.6g in all\n",
+                r->spend_rows, r->spend_usd);
+    if (r->failed || r->cancelled)
+        fprintf(stderr, "kvcast: note: %" PRIu64 " requests failed and %" PRIu64 " were "
+                "cancelled\n", r->failed, r->cancelled);
     for (uint32_t i = 0; i < r->n_tallies; i++)
         fprintf(stderr, "kvcast: note: %" PRIu64 " rows: %s\n", r->tallies[i].rows,
                 r->tallies[i].text);

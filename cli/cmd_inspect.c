@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/trace_args.h"
+#include "reports/billing.h"
 #include "reports/traffic.h"
 
 #include <stdio.h>
@@ -19,11 +20,15 @@ static const struct kvc_cli_option options[] = {
     {"key-field", "F", "none", "field of a log within whose values only block ids mean the same"},
     {"model", "NAME", NULL, "model whose KV the tokens are, for sizes in bytes"},
     {"kv-dtype", "DTYPE", "bf16", "of the KV cache"},
+    {"prices", "LIST", NULL,
+     "dollars per million tokens, input=1.25,cached=0.125,output=10[,write=W][,model=M]: what the "
+     "requests cost with what the log says was cached"},
     {"report", "F.html", NULL, "write the page for people to this file as well"},
     {NULL, NULL, NULL, NULL},
 };
 
-static char *json_of(const struct kvc_traffic *f, const struct kvc_import_report *r)
+static char *json_of(const struct kvc_traffic *f, const struct kvc_import_report *r,
+                     const struct kvc_bill *bill)
 {
     struct kvc_json j;
     kvc_json_init(&j, true);
@@ -32,6 +37,8 @@ static char *json_of(const struct kvc_traffic *f, const struct kvc_import_report
     kvc_json_string(&j, "version", kvc_version());
     kvc_cli_json_trace(&j, &f->stats);
     kvc_traffic_json(&j, f);
+    kvc_bill_json(&j, bill, r);
+    kvc_engines_json(&j, r);
     if (r->rows)
         kvc_cli_json_report(&j, r);
     else
@@ -67,10 +74,13 @@ static void text_rows(struct kvc_text *t, const struct kvc_import_report *r, boo
         kvc_text_addf(t, "  %s: %s\n", r->tallies[i].text, kvc_fmt_count(r->tallies[i].rows).s);
 }
 
-static char *text_of(const struct kvc_traffic *f, const struct kvc_import_report *r)
+static char *text_of(const struct kvc_traffic *f, const struct kvc_import_report *r,
+                     const struct kvc_bill *bill)
 {
     struct kvc_text t = {0};
     kvc_traffic_text(&t, f);
+    kvc_bill_text(&t, bill, r);
+    kvc_engines_text(&t, r);
     text_rows(&t, r, f->stats.has_prefix);
     if (t.failed)
         kvc_text_clear(&t);
@@ -84,18 +94,49 @@ static const char *title_of(const char *path)
     return strcmp(path, "-") == 0 ? "stdin" : slash && slash[1] ? slash + 1 : path;
 }
 
+static enum kvc_status print(const struct kvc_cli *cli, char *text, struct kvc_error *err)
+{
+    if (!text)
+        return kvc_fail_nomem(err);
+    fputs(text, stdout);
+    if (kvc_cli_json(cli))
+        putchar('\n');
+    kvc_free(text);
+    return KVC_OK;
+}
+
+/* A server's log without a request in it still says something. */
+static enum kvc_status show_engines(const struct kvc_cli *cli, const struct kvc_import_report *r,
+                                    struct kvc_error *err)
+{
+    struct kvc_text t = {0};
+    struct kvc_json j;
+    if (!kvc_cli_json(cli)) {
+        kvc_text_add(&t, "No request is in this log; what it says of engines:\n");
+        kvc_engines_text(&t, r);
+        text_rows(&t, r, false);
+        if (t.failed)
+            kvc_text_clear(&t);
+        return print(cli, t.buf, err);
+    }
+    kvc_json_init(&j, true);
+    kvc_json_open_object(&j, NULL);
+    kvc_json_string(&j, "schema", "kvcast.inspect.v1");
+    kvc_json_string(&j, "version", kvc_version());
+    kvc_json_null(&j, "trace");
+    kvc_engines_json(&j, r);
+    kvc_cli_json_report(&j, r);
+    kvc_json_close(&j);
+    return print(cli, kvc_json_take(&j), err);
+}
+
 static enum kvc_status show(const struct kvc_cli *cli, const struct kvc_traffic *f,
-                            const struct kvc_import_report *r, struct kvc_error *err)
+                            const struct kvc_import_report *r, const struct kvc_bill *bill,
+                            struct kvc_error *err)
 {
     const char *html = kvc_cli_value(cli, "report");
-    char *text = kvc_cli_json(cli) ? json_of(f, r) : text_of(f, r);
-    enum kvc_status status = text ? KVC_OK : kvc_fail_nomem(err);
-    if (text) {
-        fputs(text, stdout);
-        if (kvc_cli_json(cli))
-            putchar('\n');
-    }
-    kvc_free(text);
+    enum kvc_status status = print(cli, kvc_cli_json(cli) ? json_of(f, r, bill)
+                                                          : text_of(f, r, bill), err);
     if (status == KVC_OK && html)
         status = kvc_traffic_html(f, html, err);
     if (status == KVC_OK && html && !kvc_cli_quiet(cli))
@@ -111,6 +152,9 @@ static int run(struct kvc_cli *cli)
     struct kvc_trace *trace = NULL;
     static struct kvc_traffic traffic; /* large for a stack; one command a process */
     const char *path = kvc_cli_argument(cli, 0), *model = kvc_cli_value(cli, "model");
+    const char *price_list = kvc_cli_value(cli, "prices");
+    struct kvc_prices prices;
+    struct kvc_bill bill;
     uint64_t bytes = 0;
     if (kvc_cli_count(cli) != 1)
         return kvc_cli_usage(cli, kvc_cli_count(cli) ? "one trace at a time" : "no trace named");
@@ -119,18 +163,23 @@ static int run(struct kvc_cli *cli)
     int rc = kvc_cli_import_options(cli, &io);
     if (rc != KVC_EXIT_OK)
         return rc;
-    enum kvc_status status = KVC_OK;
-    if (model)
+    enum kvc_status status = price_list ? kvc_prices_parse(price_list, &prices, &err) : KVC_OK;
+    if (status == KVC_OK && model)
         status = kvc_model_kv_bytes_per_token(model, kvc_cli_value(cli, "kv-dtype"), &bytes, &err);
     if (status == KVC_ERR_INPUT || status == KVC_ERR_UNSUPPORTED)
         status = err.status = KVC_ERR_USAGE;
     if (status == KVC_OK)
         status = kvc_trace_open(&trace, path, &io, &report, &err);
+    if (status == KVC_ERR_INPUT && !trace && report.n_engines && !report.accepted && !report.bad) {
+        status = show_engines(cli, &report, &err);
+        return status == KVC_OK ? KVC_EXIT_OK : kvc_cli_fail(cli, &err);
+    }
     if (status == KVC_OK)
         status = kvc_traffic_make(&traffic, trace, title_of(path), bytes, &err);
     if (status == KVC_OK) {
         kvc_cli_import_report(cli, &report);
-        status = show(cli, &traffic, &report, &err);
+        kvc_bill_make(&bill, trace, &report, price_list ? &prices : NULL);
+        status = show(cli, &traffic, &report, &bill, &err);
         kvc_traffic_clear(&traffic);
     }
     kvc_trace_destroy(trace);
