@@ -132,20 +132,15 @@ struct kvc_format {
 };
 
 extern const struct kvc_format kvc_format_mooncake, kvc_format_llmservingsim;
-extern const struct kvc_format kvc_format_kv_cache_tester;
-extern const struct kvc_format kvc_format_kvcast_csv, kvc_format_libcachesim;
-extern const struct kvc_format kvc_format_oraclegeneral, kvc_format_servegen;
-extern const struct kvc_format kvc_format_langfuse, kvc_format_litellm;
+extern const struct kvc_format kvc_format_kv_cache_tester, kvc_format_kvcast_csv;
+extern const struct kvc_format kvc_format_libcachesim, kvc_format_oraclegeneral;
+extern const struct kvc_format kvc_format_servegen, kvc_format_langfuse, kvc_format_litellm;
 extern const struct kvc_format kvc_format_aibrix, kvc_format_lmcache_agent;
-extern const struct kvc_format kvc_format_openai_messages;
-extern const struct kvc_format kvc_format_usage_jsonl;
-extern const struct kvc_format kvc_format_sglang_log, kvc_format_usage_jsonl, kvc_format_vllm_log;
-extern const struct kvc_format kvc_format_litellm;
-extern const struct kvc_format kvc_format_dynamo, kvc_format_qwen_bailian;
-extern const struct kvc_format kvc_format_ragpulse, kvc_format_tair;
+extern const struct kvc_format kvc_format_openai_messages, kvc_format_usage_jsonl;
+extern const struct kvc_format kvc_format_sglang_log, kvc_format_vllm_log, kvc_format_dynamo;
+extern const struct kvc_format kvc_format_qwen_bailian, kvc_format_ragpulse, kvc_format_tair;
 extern const struct kvc_format kvc_format_azure, kvc_format_blis_tracev2, kvc_format_burstgpt;
-extern const struct kvc_format kvc_format_vidur;
-extern const struct kvc_format kvc_format_kv_events, kvc_format_ragpulse, kvc_format_tair;
+extern const struct kvc_format kvc_format_vidur, kvc_format_kv_events;
 
 /* NULL-terminated. */
 extern const struct kvc_format *const kvc_format_table[];
