@@ -8,16 +8,31 @@
 #include <string.h>
 
 static const struct kvc_cli_option options[] = {
-    {"o", "F.jsonl", NULL, "where the log goes (- for stdout); a name ending in .zst is packed"},
+    {"o", "F.jsonl", NULL, "where the log goes (- for stdout); .zst and .gz are packed"},
     {"duration", "TIME", "1h", "length of the log"},
-    {"rate", "N", "the kind's", "new sessions per second; of servegen: requests per second"},
-    {"turns", "N", "the kind's", "turns of a session"},
+    {"rate", "N", "the kind's", "new sessions per second, the mean; of servegen: requests per second"},
+    {"burstiness", "CV", "1",
+     "standard deviation over mean of the gaps between sessions: 1 is a Poisson process, above it "
+     "sessions come in bursts, below it evenly (a gamma law)"},
+    {"diurnal", "A", "0", "daily wave: the rate is N x (1 + A sin(2 pi t / day)), A from 0 to 1"},
+    {"day", "TIME", "24h", "period of that wave"},
+    {"turns", "N", "the kind's", "turns of a session, exactly, unless the log ends before"},
     {"system-tokens", "N", "the kind's", "system prompt, the same in all sessions"},
     {"context-tokens", "N", "the kind's", "document or task at the start of a session"},
     {"turn-tokens", "N", "the kind's", "mean length of a turn's own text"},
     {"output-tokens", "N", "the kind's", "mean length of an answer"},
+    {"length-cv", "CV", "uniform",
+     "standard deviation over mean of both, lognormal; without it they are uniform between half and "
+     "one and a half of the mean"},
     {"documents", "N", "the kind's", "distinct contexts, drawn by Zipf's law; 0 = each its own"},
-    {"think", "TIME", "the kind's", "mean pause between an answer and the next turn"},
+    {"zipf", "S", "1", "its exponent: document k is drawn in proportion to k^-S; 0 = all alike"},
+    {"think", "TIME", "the kind's", "mean pause between an answer and the next turn, exponential"},
+    {"tool-calls", "N", "0",
+     "mean number of tool calls between two turns of a person (geometric): each turn is followed by "
+     "a tool with probability N / (N + 1), else by --think"},
+    {"tool-gap", "TIME", "3s", "mean time a tool takes, exponential"},
+    {"tenants", "N", "0", "tenants t0, t1, .. a session has one, drawn by Zipf's law, exponent 1"},
+    {"models", "LIST", "none", "big=1,small=3: a session has one, drawn by weight"},
     {"block-tokens", "N", "16", "tokens of a block id"},
     {"from", "TIME", "0s", "servegen: where in the models to begin"},
     {NULL, NULL, NULL, NULL},
@@ -37,33 +52,59 @@ static enum kvc_status count(const struct kvc_cli *cli, const char *name, uint64
     return status;
 }
 
+static enum kvc_status times(const struct kvc_cli *cli, struct kvc_gen_config *c,
+                             struct kvc_error *err)
+{
+    const struct {
+        const char *name;
+        uint64_t *out;
+    } of[] = {{"duration", &c->duration_ns}, {"think", &c->think_mean_ns}, {"day", &c->day_ns},
+              {"tool-gap", &c->tool_gap_mean_ns}};
+    enum kvc_status status = KVC_OK;
+    for (size_t i = 0; i < sizeof(of) / sizeof(of[0]) && status == KVC_OK; i++) {
+        const char *text = kvc_cli_value(cli, of[i].name);
+        if (text)
+            status = kvc_parse_ns(text, of[i].name, of[i].out, err);
+    }
+    return status;
+}
+
+static enum kvc_status shapes(const struct kvc_cli *cli, struct kvc_gen_config *c,
+                              struct kvc_error *err)
+{
+    const struct {
+        const char *name;
+        double *out;
+    } of[] = {{"rate", &c->sessions_per_s}, {"burstiness", &c->burstiness},
+              {"diurnal", &c->diurnal}, {"length-cv", &c->length_cv}, {"zipf", &c->zipf},
+              {"tool-calls", &c->tool_calls}};
+    enum kvc_status status = KVC_OK;
+    for (size_t i = 0; i < sizeof(of) / sizeof(of[0]) && status == KVC_OK; i++) {
+        const char *text = kvc_cli_value(cli, of[i].name);
+        if (text)
+            status = kvc_parse_double(text, of[i].name, of[i].out, err);
+    }
+    return status;
+}
+
 static enum kvc_status configure(const struct kvc_cli *cli, struct kvc_gen_config *c,
                                  struct kvc_error *err)
 {
-    const char *duration = kvc_cli_value(cli, "duration"), *rate = kvc_cli_value(cli, "rate"),
-               *think = kvc_cli_value(cli, "think");
-    enum kvc_status status = KVC_OK;
+    const struct {
+        const char *name;
+        uint64_t least;
+        uint32_t *out;
+    } of[] = {{"turns", 1, &c->turns}, {"system-tokens", 0, &c->system_tokens},
+              {"context-tokens", 0, &c->context_tokens}, {"turn-tokens", 1, &c->turn_tokens},
+              {"output-tokens", 1, &c->output_tokens}, {"documents", 0, &c->documents},
+              {"block-tokens", 1, &c->block_tokens}, {"tenants", 0, &c->tenants}};
     c->seed = kvc_cli_seed(cli);
-    if (duration)
-        status = kvc_parse_ns(duration, "duration", &c->duration_ns, err);
-    if (status == KVC_OK && think)
-        status = kvc_parse_ns(think, "think", &c->think_mean_ns, err);
-    if (status == KVC_OK && rate)
-        status = kvc_parse_double(rate, "rate", &c->sessions_per_s, err);
+    c->models = kvc_cli_value(cli, "models");
+    enum kvc_status status = times(cli, c, err);
     if (status == KVC_OK)
-        status = count(cli, "turns", 1, &c->turns, err);
-    if (status == KVC_OK)
-        status = count(cli, "system-tokens", 0, &c->system_tokens, err);
-    if (status == KVC_OK)
-        status = count(cli, "context-tokens", 0, &c->context_tokens, err);
-    if (status == KVC_OK)
-        status = count(cli, "turn-tokens", 1, &c->turn_tokens, err);
-    if (status == KVC_OK)
-        status = count(cli, "output-tokens", 1, &c->output_tokens, err);
-    if (status == KVC_OK)
-        status = count(cli, "documents", 0, &c->documents, err);
-    if (status == KVC_OK)
-        status = count(cli, "block-tokens", 1, &c->block_tokens, err);
+        status = shapes(cli, c, err);
+    for (size_t i = 0; i < sizeof(of) / sizeof(of[0]) && status == KVC_OK; i++)
+        status = count(cli, of[i].name, of[i].least, of[i].out, err);
     return status;
 }
 
@@ -91,7 +132,8 @@ static int run_servegen(struct kvc_cli *cli, const char *out)
 {
     static const char *const others[] = {"turns", "system-tokens", "context-tokens", "turn-tokens",
                                          "output-tokens", "documents", "think", "block-tokens",
-                                         NULL};
+                                         "burstiness", "diurnal", "day", "length-cv", "zipf",
+                                         "tool-calls", "tool-gap", "tenants", "models", NULL};
     struct kvc_servegen_config config;
     struct kvc_servegen_report r = {0};
     struct kvc_error err = {0};
@@ -163,9 +205,12 @@ const struct kvc_cli_command kvc_cmd_gen = {
     .description =
         "KIND is rag-chat (shared system prompt, a document per session drawn by Zipf's law, some "
         "turns), shared-prompt (single questions behind one system prompt) or agent (long "
-        "sessions of tool calls). Sessions arrive at random at a steady rate (Poisson). The log "
-        "is Mooncake JSON lines with session_id and delay; equal seeds give equal logs. The kinds' "
-        "figures are assumed, not fitted to a log.",
+        "sessions of tool calls); or servegen MODELS, which draws requests from the rate models of "
+        "ServeGen, a folder or tar of chunk-N-trace.csv and chunk-N-dataset.json. The log is "
+        "Mooncake JSON lines with session_id and delay, from servegen without block ids; equal "
+        "seeds give equal logs. The kinds' figures are assumed, not fitted to a log. A turn's "
+        "prompt is all that came before and its own text; the answer takes 0.5 s and 20 ms a token "
+        "before the pause begins.",
     .options = options,
     .run = run,
 };

@@ -242,7 +242,17 @@ struct kvc_gen_config {
     uint32_t block_tokens;
     uint32_t documents;      /* distinct contexts, drawn Zipf */
     uint64_t think_mean_ns;
+    double burstiness;       /* CV of the gaps between sessions: 1 = Poisson, else a gamma law */
+    double diurnal;          /* A in rate x (1 + A sin(2 pi t / day)), 0 to 1 */
+    uint64_t day_ns;
+    double length_cv;        /* of turns and answers, lognormal; 0 = uniform within half the mean */
+    double zipf;             /* exponent for documents */
+    double tool_calls;       /* mean number of tool calls between two turns of a person .. */
+    uint64_t tool_gap_mean_ns; /* .. each followed by such a gap instead of a think time */
+    uint32_t tenants;        /* "t0", .. drawn Zipf (exponent 1) a session; 0 = none */
+    const char *models;      /* "a=3,b=1": names and weights, one a session; NULL = none */
 };
+/* Every field at the kind's default; burstiness, zipf and day_ns have no sense in 0. */
 KVC_API void kvc_gen_defaults(struct kvc_gen_config *config, const char *kind);
 KVC_API enum kvc_status kvc_gen_write(const struct kvc_gen_config *config, const char *path,
                                       struct kvc_error *err);
