@@ -3,6 +3,7 @@
  * named. Both readers see every row. */
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "tests/log_checks.h"
 #include "tests/trace_files.h"
 #include "traces/trace.h"
 
@@ -144,8 +145,14 @@ static void wrong_rows_are_named(void **state)
         { HEAD "-5,\"input_tok_ids\":[1]}", "arrival_time_ns", "input_tok_ids: 1 token ids" },
         { HEAD "0,\"input_toks\":2}", "", "" },
         { HEAD "0,\"sub_requests\":[]}", "sub_requests", "empty" },
+        { HEAD "0,\"sub_requests\":3}", "sub_requests", "list" },
         { "{\"session_id\":\"e\",\"arrival_time_ns\":3,\"sub_requests\":[{\"input_toks\":1}]}",
-          "sub_requests", "1 requests" },
+          "sub_requests[0].output_toks", "missing" },
+        { "{\"arrival_time_ns\":3,\"sub_requests\":[{\"input_toks\":1,\"output_toks\":1},"
+          "{\"input_toks\":1,\"output_toks\":1,\"tool_duration_ns\":-1}]}",
+          "sub_requests[1].tool_duration_ns", "-1" },
+        { "{\"sub_requests\":[{\"input_toks\":1,\"output_toks\":1}]}", "arrival_time_ns",
+          "missing" },
         { HEAD "0", "", "" },
         { "[1]", "", "object" },
     };
@@ -166,6 +173,67 @@ static void wrong_rows_are_named(void **state)
         struct kvc_import_options strict = { .struct_size = sizeof(strict), .strict = true };
         assert_non_null(strstr(trace_import_error(trace_text("wrong", text), &strict), ":2:"));
     }
+}
+
+/* ---- sessions ---- */
+
+static void sessions_are_rows_of_requests(void **state)
+{
+    (void)state;
+    struct kvc_import_report r;
+    struct kvc_trace *t = trace_import(
+        trace_text("sessions",
+                   "{\"session_id\":\"a\",\"arrival_time_ns\":100,\"sub_requests\":["
+                   "{\"input_toks\":4,\"output_toks\":3,\"input_tok_ids\":[1,2,3,4],"
+                   "\"output_tok_ids\":[5,6,7],\"tool_duration_ns\":50},"
+                   "{\"input_toks\":8,\"output_toks\":1,\"input_tok_ids\":[1,2,3,4,5,6,7,8]},"
+                   "{\"input_toks\":2,\"output_toks\":1}]}\n"
+                   "{\"session_id\":\"a\",\"arrival_time_ns\":130,\"sub_requests\":["
+                   "{\"input_toks\":4,\"output_toks\":3}]}\n"
+                   "{\"arrival_time_ns\":131,\"sub_requests\":[{\"input_toks\":4,"
+                   "\"output_toks\":3}]}\n"),
+        2, &r);
+    assert_int_equal(r.accepted, 5);
+    assert_int_equal(t->n_sessions, 3);
+    assert_int_equal(log_tally(&r, "named like one before"), 1);
+    assert_int_equal(t->arrival_ns[3], 50); /* the second: its time is the first's plus the tool's */
+    assert_int_equal(t->think_ns[0], KVC_TIME_NONE);
+    assert_int_equal(t->think_ns[3], 50);
+    assert_int_equal(t->think_ns[4], 0);
+    assert_int_equal(t->input_tokens[3], 8);
+    assert_int_equal(common(t, t->prompt_seg[0], t->prompt_seg[3]), 2);
+    assert_int_equal(output_blocks(t, 0), 3); /* 4 + 2 tokens have KV */
+    kvc_trace_destroy(t);
+    log_import_without_memory(trace_text("memory",
+                                         "{\"session_id\":\"a\",\"arrival_time_ns\":100,"
+                                         "\"sub_requests\":[{\"input_toks\":4,\"output_toks\":3},"
+                                         "{\"input_toks\":2,\"output_toks\":1}]}\n"),
+                              NULL);
+}
+
+static void case_c45_silent_zero_hits(void **state)
+{
+    (void)state;
+    struct kvc_import_report r;
+    const char *path = SHARED_CASES "c45-silent-zero-hits.llmservingsim.jsonl";
+    log_need(path);
+    struct kvc_trace *t = trace_import(path, 0, &r);
+    struct kvc_trace_stats s;
+    kvc_trace_stats(t, &s);
+    assert_int_equal(r.rows, 6);
+    assert_int_equal(r.accepted, 2 + 2 + 1);
+    assert_false(s.has_prefix);
+    assert_int_equal(r.without_ids, 5);
+    assert_int_equal(r.bad, 2);
+    assert_int_equal(r.shown[0].line, 3);
+    assert_non_null(strstr(r.shown[0].text, "-5"));
+    assert_non_null(strstr(r.shown[0].text, "3 token ids where input_toks says 32"));
+    assert_int_equal(r.shown[1].line, 4);
+    assert_non_null(strstr(r.shown[1].text, "empty"));
+    assert_int_equal(log_tally(&r, "named like one before"), 1);
+    assert_int_equal(s.sessions, 2);
+    assert_int_equal(t->think_ns[3], 50000000);
+    kvc_trace_destroy(t);
 }
 
 /* ---- against the tokens themselves ---- */
@@ -323,6 +391,8 @@ int main(void)
         cmocka_unit_test(answers_are_known_outputs),
         cmocka_unit_test(without_token_ids_reuse_is_unknown),
         cmocka_unit_test(wrong_rows_are_named),
+        cmocka_unit_test(sessions_are_rows_of_requests),
+        cmocka_unit_test(case_c45_silent_zero_hits),
         cmocka_unit_test(sharing_is_that_of_the_tokens),
         cmocka_unit_test(running_out_of_memory_is_reported),
     };

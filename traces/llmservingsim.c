@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "traces/fields.h"
+#include "traces/intern.h"
 #include "traces/scan.h"
 #include "traces/trace.h"
 
@@ -163,21 +164,6 @@ static enum kvc_status read_ids(const struct kvc_place *at, const struct kvc_jva
     return KVC_OK;
 }
 
-/* An agentic session: one row with several requests. */
-static enum kvc_status refuse_session(const struct kvc_place *at, const struct kvc_jval *v,
-                                      struct kvc_error *err)
-{
-    if (kvc_jval_kind(v) != KVC_JARRAY)
-        return kvc_field_wrong(at, "sub_requests", v, "a list of requests is expected", err);
-    if (!kvc_jval_count(v))
-        return kvc_fail_at(err, KVC_ERR_INPUT, at->file, at->line, "sub_requests",
-                           "empty: a session without a request");
-    return kvc_fail_at(err, KVC_ERR_INPUT, at->file, at->line, "sub_requests",
-                       "a session (%zu requests in one row); this release reads rows of one "
-                       "request only",
-                       kvc_jval_count(v));
-}
-
 /* All that is wrong with a row goes into one error: the first field leads, the others follow. */
 static void add_fault(struct kvc_error *all, const struct kvc_error *e)
 {
@@ -189,15 +175,14 @@ static void add_fault(struct kvc_error *all, const struct kvc_error *e)
     snprintf(all->text + n, sizeof(all->text) - n, "; %s: %.200s", e->field, e->text);
 }
 
+/* One request; those of a session have no time of their own. */
 static enum kvc_status read_members(const struct kvc_place *at, const struct kvc_jval *root,
-                                    struct reader *r, struct tokens_row *row,
+                                    struct reader *r, bool timed, struct tokens_row *row,
                                     struct kvc_error *err)
 {
-    const struct kvc_jval *session = kvc_field_member(root, "sub_requests");
     struct kvc_error all = { 0 }, e = { 0 };
-    if (session)
-        return refuse_session(at, session, err);
-    if (read_time(at, root, &row->time_ns, &e) != KVC_OK)
+    *row = (struct tokens_row){ .time_ns = KVC_TIME_NONE };
+    if (timed && read_time(at, root, &row->time_ns, &e) != KVC_OK)
         add_fault(&all, &e);
     enum kvc_status in = kvc_field_tokens(at, "input_toks", root, 1, &row->n_in, &e);
     if (in == KVC_OK)
@@ -216,19 +201,6 @@ static enum kvc_status read_members(const struct kvc_place *at, const struct kvc
     if (all.status != KVC_OK && err)
         *err = all;
     return all.status;
-}
-
-static enum kvc_status read_row(struct kvc_import *im, struct reader *r, struct tokens_row *row,
-                                struct kvc_error *err)
-{
-    struct kvc_place at = { kvc_import_file(im), kvc_import_line_number(im) };
-    struct kvc_jval *root = NULL;
-    *row = (struct tokens_row){ 0 };
-    enum kvc_status status = kvc_row_parse(&root, r->text, r->n, &at, err);
-    if (status == KVC_OK)
-        status = read_members(&at, root, r, row, err);
-    kvc_json_free(root);
-    return status;
 }
 
 /* ---- blocks ---- */
@@ -292,8 +264,13 @@ static bool same_ids(const uint64_t *a, const uint64_t *b, size_t n)
 static enum kvc_status compare(struct kvc_import *im, struct reader *r,
                                const struct tokens_row *scanned, struct kvc_error *err)
 {
+    struct kvc_place at = { kvc_import_file(im), kvc_import_line_number(im) };
+    struct kvc_jval *root = NULL;
     struct tokens_row row;
-    enum kvc_status status = read_row(im, r, &row, err);
+    enum kvc_status status = kvc_row_parse(&root, r->text, r->n, &at, err);
+    if (status == KVC_OK)
+        status = read_members(&at, root, r, true, &row, err);
+    kvc_json_free(root);
     if (status != KVC_OK)
         return status;
     const char *field = scanned->time_ns != row.time_ns                   ? "arrival_time_ns"
@@ -304,37 +281,161 @@ static enum kvc_status compare(struct kvc_import *im, struct reader *r,
                                                                           : NULL;
     if (!field)
         return KVC_OK;
-    return kvc_fail_at(err, KVC_ERR_INTERNAL, kvc_import_file(im), kvc_import_line_number(im),
-                       field, "the two readers of this format differ here; please report this row");
+    return kvc_fail_at(err, KVC_ERR_INTERNAL, at.file, at.line, field,
+                       "the two readers of this format differ here; please report this row");
+}
+
+static enum kvc_status hand_on(struct kvc_import *im, struct reader *r, const struct tokens_row *t,
+                               const char *session, uint64_t think_ns, bool odd,
+                               struct kvc_error *err)
+{
+    struct kvc_log_row row = { .time_ns = t->time_ns, .think_ns = think_ns,
+                               .input_tokens = t->n_in, .output_tokens = t->n_out,
+                               .session = { session, session ? strlen(session) : 0 } };
+    if (!cut(r, t, kvc_import_block_tokens(im), &row))
+        return kvc_fail_nomem(err);
+    return kvc_import_row(im, &row, odd, err);
+}
+
+/* ---- sessions: one row of several requests, a tool's time between them ---- */
+
+/* A session that is named like one before is another one. */
+static enum kvc_status name_session(struct kvc_import *im, const struct kvc_place *at,
+                                    const struct kvc_jval *root, char name[160],
+                                    struct kvc_error *err)
+{
+    struct kvc_intern *names = kvc_import_kept(im);
+    struct kvc_span span = { 0 };
+    char digits[24];
+    uint32_t number;
+    enum kvc_status status = kvc_field_name(at, "session_id", root, digits, &span, err);
+    if (status != KVC_OK)
+        return status;
+    snprintf(name, 160, "%.120s", span.text ? span.text : "session");
+    bool known = !span.text || kvc_intern_find(names, name, strlen(name), &number);
+    if (span.text && known)
+        kvc_import_tally(im, "sessions named like one before, which LLMServingSim would overwrite: "
+                             "kept apart under a new name");
+    if (known)
+        snprintf(name + strlen(name), 32, " (line %llu)", (unsigned long long)at->line);
+    return kvc_intern_get(names, name, strlen(name), &number) ? KVC_OK : kvc_fail_nomem(err);
+}
+
+/* How long the tool behind a request takes; 0 without. */
+static enum kvc_status read_tool(const struct kvc_place *at, const struct kvc_jval *request,
+                                 uint64_t *ns, struct kvc_error *err)
+{
+    const struct kvc_jval *v = kvc_field_member(request, "tool_duration_ns");
+    *ns = 0;
+    if (v && (!kvc_jval_u64(v, ns) || *ns >= KVC_LOG_TIME_MAX))
+        return kvc_field_wrong(at, "tool_duration_ns", v, "whole nanoseconds, 0 or more and below "
+                               "9.2e18, are expected", err);
+    return KVC_OK;
+}
+
+/* Reads all requests and, when the session has its name, hands them on. */
+static enum kvc_status read_requests(struct kvc_import *im, struct reader *r,
+                                     const struct kvc_place *at, const struct kvc_jval *list,
+                                     uint64_t time_ns, const char *session, struct kvc_error *err)
+{
+    uint64_t tool_ns = KVC_TIME_NONE, next_ns;
+    size_t k = 0;
+    for (const struct kvc_jval *v = kvc_jval_first(list); v; v = kvc_jval_next(v), k++) {
+        struct tokens_row t;
+        enum kvc_status status = read_members(at, v, r, false, &t, err);
+        if (status == KVC_OK)
+            status = read_tool(at, v, &next_ns, err);
+        if (status != KVC_OK) {
+            char field[sizeof(err->field)];
+            if (err && status != KVC_ERR_NOMEM) {
+                snprintf(field, sizeof(field), "sub_requests[%zu].%.28s", k, err->field);
+                snprintf(err->field, sizeof(err->field), "%s", field);
+            }
+            return status;
+        }
+        t.time_ns = k ? KVC_TIME_NONE : time_ns;
+        if (session)
+            status = hand_on(im, r, &t, session, tool_ns, true, err);
+        if (status != KVC_OK)
+            return status;
+        tool_ns = next_ns;
+    }
+    return KVC_OK;
+}
+
+static enum kvc_status read_session(struct kvc_import *im, struct reader *r,
+                                    const struct kvc_place *at, const struct kvc_jval *root,
+                                    const struct kvc_jval *list, struct kvc_error *err)
+{
+    struct kvc_error bad;
+    char name[160];
+    uint64_t time_ns;
+    enum kvc_status status = KVC_OK;
+    if (kvc_jval_kind(list) != KVC_JARRAY)
+        status = kvc_field_wrong(at, "sub_requests", list, "a list of requests is expected", &bad);
+    else if (!kvc_jval_count(list))
+        status = kvc_fail_at(&bad, KVC_ERR_INPUT, at->file, at->line, "sub_requests",
+                             "empty: a session without a request");
+    if (status == KVC_OK)
+        status = read_time(at, root, &time_ns, &bad);
+    if (status == KVC_OK) /* all of a session or none of it */
+        status = read_requests(im, r, at, list, time_ns, NULL, &bad);
+    if (status == KVC_OK)
+        status = name_session(im, at, root, name, &bad);
+    if (status != KVC_OK)
+        return kvc_import_bad(im, &bad, err);
+    return read_requests(im, r, at, list, time_ns, name, err);
+}
+
+/* ---- rows ---- */
+
+static enum kvc_status careful(struct kvc_import *im, struct reader *r, struct kvc_error *err)
+{
+    struct kvc_place at = { kvc_import_file(im), kvc_import_line_number(im) };
+    struct kvc_jval *root = NULL;
+    struct tokens_row t;
+    struct kvc_error bad;
+    enum kvc_status status = kvc_row_parse(&root, r->text, r->n, &at, &bad);
+    const struct kvc_jval *list = status == KVC_OK ? kvc_field_member(root, "sub_requests") : NULL;
+    if (status == KVC_OK && !list)
+        status = read_members(&at, root, r, true, &t, &bad);
+    if (status != KVC_OK)
+        status = kvc_import_bad(im, &bad, err);
+    else if (list)
+        status = read_session(im, r, &at, root, list, err);
+    else
+        status = hand_on(im, r, &t, NULL, KVC_TIME_NONE, true, err);
+    kvc_json_free(root);
+    return status;
 }
 
 static enum kvc_status one_row(struct kvc_import *im, struct reader *r, struct kvc_error *err)
 {
     struct tokens_row t;
-    struct kvc_error bad;
     size_t room = r->n / 2 + 1;
-    enum kvc_status status = KVC_OK;
     if (!kvc_grow((void **)&r->scan_in.v, &r->scan_in.cap, room, sizeof(uint64_t)) ||
         !kvc_grow((void **)&r->scan_out.v, &r->scan_out.cap, room, sizeof(uint64_t)))
         return kvc_fail_nomem(err);
-    bool sure = scan(r, &t);
-    if (!sure && read_row(im, r, &t, &bad) != KVC_OK)
-        return kvc_import_bad(im, &bad, err);
-    if (sure && kvc_import_compares(im))
-        status = compare(im, r, &t, err);
-    if (status != KVC_OK)
-        return status;
-    struct kvc_log_row row = { .time_ns = t.time_ns, .think_ns = KVC_TIME_NONE,
-                               .input_tokens = t.n_in, .output_tokens = t.n_out };
-    if (!cut(r, &t, kvc_import_block_tokens(im), &row))
-        return kvc_fail_nomem(err);
-    return kvc_import_row(im, &row, !sure, err);
+    if (!scan(r, &t))
+        return careful(im, r, err);
+    enum kvc_status status = kvc_import_compares(im) ? compare(im, r, &t, err) : KVC_OK;
+    return status == KVC_OK ? hand_on(im, r, &t, NULL, KVC_TIME_NONE, false, err) : status;
+}
+
+static void destroy_names(void *kept)
+{
+    kvc_intern_clear(kept);
+    kvc_free(kept);
 }
 
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
     struct reader r = { 0 };
     enum kvc_status status;
+    struct kvc_intern *names = kvc_import_kept(im);
+    if (!names && !(names = kvc_calloc(1, sizeof(*names))))
+        return kvc_fail_nomem(err);
+    kvc_import_keep(im, names, destroy_names);
     while ((status = kvc_import_line(im, &r.text, &r.n, err)) == KVC_OK && r.text)
         if ((status = one_row(im, &r, err)) != KVC_OK)
             break;
