@@ -277,6 +277,54 @@ static void exports_in_other_forms_read_the_same(void **state)
     }
 }
 
+/* ---- stored text ---- */
+
+#define LONG "You are a careful assistant of a large shop. Answer in short sentences, name the "      \
+             "order you speak of, and never promise a date. "
+
+static uint32_t shared_blocks(const struct kvc_trace *t, uint64_t a, uint64_t b)
+{
+    uint32_t pa[64], pb[64], n = 0;
+    uint32_t na = kvc_trace_path(t, t->prompt_seg[a], pa), nb = kvc_trace_path(t, t->prompt_seg[b], pb);
+    for (uint32_t i = 0; i < na && i < nb && pa[i] == pb[i]; i++)
+        n += t->seg_len[pa[i]];
+    return n;
+}
+
+static void stored_prompts_share_what_they_share(void **state)
+{
+    (void)state;
+    struct kvc_import_report r;
+    struct kvc_trace_stats s;
+    static const char *const texts[] = {
+        CALL("1", "\"prompt_tokens\":60,\"model\":\"m\",\"messages\":[{\"role\":\"system\","
+                  "\"content\":\"" LONG LONG "\"},{\"role\":\"user\",\"content\":\"Where is it?\"}]")
+        CALL("2", "\"prompt_tokens\":62,\"model\":\"m\",\"messages\":\"[{\\\"role\\\":\\\"system\\\","
+                  "\\\"content\\\":\\\"" LONG LONG "\\\"},{\\\"role\\\":\\\"user\\\","
+                  "\\\"content\\\":\\\"Something else.\\\"}]\"")
+        CALL("3", "\"prompt_tokens\":60,\"model\":\"m\",\"messages\":[]"),
+        SEEN("1", "GENERATION", "\"usage_details\":{\"input\":60,\"output\":5},\"input\":{\"messages\":"
+             "[{\"role\":\"system\",\"content\":\"" LONG LONG "\"},{\"role\":\"user\","
+             "\"content\":\"Where is it?\"}]},\"output\":{\"role\":\"assistant\",\"content\":\"Here.\"}")
+        SEEN("2", "GENERATION", "\"usage_details\":{\"input\":62,\"output\":5},\"input\":"
+             "\"[{\\\"role\\\":\\\"system\\\",\\\"content\\\":\\\"" LONG LONG "\\\"},"
+             "{\\\"role\\\":\\\"user\\\",\\\"content\\\":\\\"Something else.\\\"}]\"")
+        SEEN("3", "GENERATION", "\"usage_details\":{\"input\":60,\"output\":5},\"input\":null"),
+    };
+    for (int i = 0; i < 2; i++) {
+        struct kvc_trace *t = trace_import(trace_text("stored", texts[i]), 8, &r);
+        assert_int_equal(t->n_requests, 3);
+        kvc_trace_stats(t, &s);
+        assert_true(s.has_prefix);
+        /* 52 tokens or so of the system prompt, in blocks of 8, and not the question. */
+        assert_in_range(shared_blocks(t, 0, 1), 5, 6);
+        assert_int_equal(kvc_trace_blocks(t, 0), 8);
+        assert_int_equal(t->prompt_seg[2], KVC_SEG_NONE);
+        assert_int_equal(t->input_tokens[1], 62);
+        kvc_trace_destroy(t);
+    }
+}
+
 /* ---- usage objects ---- */
 
 static void usage_objects_need_a_time(void **state)
@@ -340,6 +388,7 @@ int main(void)
         cmocka_unit_test(a_list_that_breaks_off_is_said_to),
         cmocka_unit_test(only_generations_are_calls),
         cmocka_unit_test(exports_in_other_forms_read_the_same),
+        cmocka_unit_test(stored_prompts_share_what_they_share),
         cmocka_unit_test(usage_objects_need_a_time),
         cmocka_unit_test(answers_with_usage_become_rows),
     };

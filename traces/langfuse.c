@@ -3,6 +3,7 @@
  * (camelCase) give them. Calls of models are those of type GENERATION. */
 #include "base/error.h"
 #include "traces/records.h"
+#include "traces/stored_text.h"
 #include "traces/trace.h"
 #include "traces/usage.h"
 
@@ -14,6 +15,7 @@ struct observation { /* one record on its way to a row */
     const struct kvc_place *at;
     const struct kvc_jval *root;
     struct kvc_jval *parsed_usage, *parsed_cost, *parsed_tenant;
+    struct kvc_stored *stored;
     struct kvc_usage usage;
     struct kvc_log_row row;
     char tenant[24], session[24], model[24];
@@ -158,13 +160,14 @@ static enum kvc_status read_observation(struct observation *o, struct kvc_error 
 
 static enum kvc_status hand_on(struct observation *o, struct kvc_error *err)
 {
-    if (o->row.input_tokens)
-        return kvc_import_row(o->im, &o->row, false, err);
-    if (o->row.status == KVC_ROW_FAILED)
-        kvc_import_failed_unseen(o->im);
-    else
-        kvc_import_tally(o->im, "no input token was counted; left out");
-    return KVC_OK;
+    kvc_stored_begin(o->stored, &o->row.model);
+    if (!kvc_stored_request(o->stored, kvc_field_member(o->root, "input")))
+        kvc_stored_begin(o->stored, &o->row.model);
+    kvc_stored_answer(o->stored, kvc_field_member(o->root, "output"));
+    return kvc_stored_hand_on(o->stored, o->im, &o->row, o->usage.prompt_stated,
+                              o->usage.output_stated,
+                              o->usage.reasoning_stated ? o->usage.reasoning_tokens : KVC_ID_NONE,
+                              err);
 }
 
 static bool is_generation(const struct kvc_jval *root)
@@ -174,10 +177,10 @@ static bool is_generation(const struct kvc_jval *root)
     return !type || strcasecmp(type, "GENERATION") == 0;
 }
 
-static enum kvc_status one(struct kvc_records *r, const struct kvc_jval *root,
-                           struct kvc_error *err)
+static enum kvc_status one(struct kvc_records *r, struct kvc_stored *stored,
+                           const struct kvc_jval *root, struct kvc_error *err)
 {
-    struct observation o = { .im = r->im, .at = &r->at, .root = root };
+    struct observation o = { .im = r->im, .at = &r->at, .root = root, .stored = stored };
     struct kvc_error bad;
     enum kvc_status status = KVC_OK;
     if (!is_generation(root))
@@ -195,12 +198,14 @@ static enum kvc_status one(struct kvc_records *r, const struct kvc_jval *root,
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
     struct kvc_records r;
+    struct kvc_stored stored = { 0 };
     struct kvc_jval *root = NULL;
     enum kvc_status status = kvc_records_open(&r, im, err);
     while (status == KVC_OK && (status = kvc_records_next(&r, &root, err)) == KVC_OK && root) {
-        status = one(&r, root, err);
+        status = one(&r, &stored, root, err);
         kvc_json_free(root);
     }
+    kvc_stored_clear(&stored);
     kvc_records_clear(&r);
     return status;
 }

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "traces/records.h"
 #include "traces/sniff.h"
+#include "traces/stored_text.h"
 #include "traces/trace.h"
 #include "traces/usage.h"
 
@@ -15,6 +16,7 @@ struct call { /* one record on its way to a row */
     const struct kvc_place *at;
     const struct kvc_jval *root, *metadata;
     struct kvc_jval *parsed_metadata, *parsed_response, *parsed_tenant;
+    struct kvc_stored *stored;
     struct kvc_usage usage;
     struct kvc_log_row row;
     char tenant[24], session[24], model[24];
@@ -165,21 +167,24 @@ static enum kvc_status read_call(struct call *c, struct kvc_error *err)
     return KVC_OK;
 }
 
+/* The request as it came (with tools) where the gateway kept it, else the messages. */
 static enum kvc_status hand_on(struct call *c, struct kvc_error *err)
 {
-    if (c->row.input_tokens)
-        return kvc_import_row(c->im, &c->row, false, err);
-    if (c->row.status == KVC_ROW_FAILED)
-        kvc_import_failed_unseen(c->im);
-    else
-        kvc_import_tally(c->im, "no prompt token was counted; left out");
-    return KVC_OK;
+    kvc_stored_begin(c->stored, &c->row.model);
+    if (!kvc_stored_request(c->stored, kvc_field_member(c->root, "proxy_server_request")) &&
+        !kvc_stored_request(c->stored, kvc_field_member(c->root, "messages")))
+        kvc_stored_begin(c->stored, &c->row.model);
+    kvc_stored_answer(c->stored, kvc_field_member(c->root, "response"));
+    return kvc_stored_hand_on(c->stored, c->im, &c->row, c->usage.prompt_stated,
+                              c->usage.output_stated,
+                              c->usage.reasoning_stated ? c->usage.reasoning_tokens : KVC_ID_NONE,
+                              err);
 }
 
-static enum kvc_status one(struct kvc_records *r, const struct kvc_jval *root,
-                           struct kvc_error *err)
+static enum kvc_status one(struct kvc_records *r, struct kvc_stored *stored,
+                           const struct kvc_jval *root, struct kvc_error *err)
 {
-    struct call c = { .im = r->im, .at = &r->at, .root = root };
+    struct call c = { .im = r->im, .at = &r->at, .root = root, .stored = stored };
     struct kvc_error bad;
     enum kvc_status status = KVC_OK;
     c.metadata = kvc_record_json(kvc_field_member(root, "metadata"), &c.parsed_metadata);
@@ -200,12 +205,14 @@ static enum kvc_status one(struct kvc_records *r, const struct kvc_jval *root,
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
     struct kvc_records r;
+    struct kvc_stored stored = { 0 };
     struct kvc_jval *root = NULL;
     enum kvc_status status = kvc_records_open(&r, im, err);
     while (status == KVC_OK && (status = kvc_records_next(&r, &root, err)) == KVC_OK && root) {
-        status = one(&r, root, err);
+        status = one(&r, &stored, root, err);
         kvc_json_free(root);
     }
+    kvc_stored_clear(&stored);
     kvc_records_clear(&r);
     return status;
 }
