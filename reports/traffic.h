@@ -55,7 +55,9 @@ enum kvc_status kvc_traffic_html(const struct kvc_traffic *traffic, const char *
 
 /* ---- what breaks caching: where prompts that could be alike stop being so ---- */
 
-/* Nothing is found out yet: text and HTML stay silent, JSON says null. */
+bool kvc_traffic_has_breaks(const struct kvc_traffic *traffic); /* the log held texts */
+void kvc_traffic_breaks_summary(const struct kvc_traffic *traffic, char *buf, size_t size);
+/* Silent without texts; JSON says null then. */
 void kvc_traffic_breaks_text(struct kvc_text *t, const struct kvc_traffic *traffic);
 void kvc_traffic_breaks_json(struct kvc_json *j, const struct kvc_traffic *traffic);
 void kvc_traffic_breaks_html(struct kvc_text *t, const struct kvc_traffic *traffic);

@@ -444,6 +444,18 @@ static void put_models(const struct view *v)
     end_part(v);
 }
 
+static void put_breaks(const struct view *v)
+{
+    char summary[300];
+    if (!kvc_traffic_has_breaks(v->f))
+        return;
+    kvc_traffic_breaks_summary(v->f, summary, sizeof(summary));
+    begin_part(v, "What breaks caching", NULL);
+    kvc_html_prose(v->t, summary);
+    kvc_traffic_breaks_html(v->t, v->f);
+    end_part(v);
+}
+
 /* ---- the whole ---- */
 
 static void put_body(const struct view *v)
@@ -451,7 +463,7 @@ static void put_body(const struct view *v)
     put_sharing(v);
     put_time(v);
     put_hot(v);
-    kvc_traffic_breaks_html(v->t, v->f);
+    put_breaks(v);
     put_arrivals(v);
     put_lengths(v);
     put_tenants(v);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Drives the readers over the files and turns what they hand on into one trace. */
-#include "traces/anonymize.h"
 #include "traces/import_state.h"
-#include "traces/salt.h"
 
 #include "base/alloc.h"
 #include "base/distribution.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/units.h"
+#include "traces/anonymize.h"
+#include "traces/breaks.h"
 #include "traces/canonical.h"
+#include "traces/salt.h"
 #include "traces/sniff.h"
 #include "traces/text_blocks.h"
 #include "traces/trace_write.h"
@@ -576,6 +577,10 @@ static enum kvc_status finish(struct kvc_import *im, struct kvc_trace **out, str
         return kvc_spill_fail(&im->spill, err);
     }
     kvc_import_tell(im, &counts, t);
+    if (kvc_text_rate(im) > 0 && !kvc_breaks_finish(im->breaks, kvc_text_rate(im), t)) {
+        kvc_trace_destroy(t);
+        return kvc_fail_nomem(err);
+    }
     count_rows(im, t);
     kvc_import_note_arrivals(im, t);
     kvc_trace_digest(t, t->digest);
@@ -586,6 +591,7 @@ static enum kvc_status finish(struct kvc_import *im, struct kvc_trace **out, str
 static void clear(struct kvc_import *im)
 {
     kvc_forest_destroy(im->forest);
+    kvc_breaks_destroy(im->breaks);
     kvc_session_names_clear(&im->sessions);
     kvc_intern_clear(&im->tenants);
     kvc_intern_clear(&im->models);
@@ -631,6 +637,8 @@ enum kvc_status kvc_import_streams(struct kvc_trace **out, const char *const *pa
         status = kvc_text_check(im.options, err);
     if (status == KVC_OK && im.options->anonymize)
         status = kvc_salt_read(im.options->salt_file, im.name_key, err);
+    if (status == KVC_OK && !(im.breaks = kvc_breaks_create(&im)))
+        status = kvc_fail_nomem(err);
     if (status == KVC_OK)
         status = kvc_import_prepare(&im, err);
     for (; im.file < n && status == KVC_OK; im.file++) {

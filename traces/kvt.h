@@ -14,6 +14,7 @@
  *   request.input_tokens, output_tokens, prompt_segment, output_segment, session, namespace,
  *   model, cached_tokens u32;  request.status u8
  *   segment.parent, segment.length u32
+ *   text.breaks          u64   as of break_column.h
  *   names.namespace, names.model  bytes, each name ending in NUL
  *   forgotten            u64   forget_ns, blocks forgotten, tokens that can't be judged: where
  *                              prefixes were forgotten

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/digest.h"
 #include "base/error.h"
+#include "traces/break_column.h"
 #include "traces/trace_write.h"
 
 #include <string.h>
@@ -298,6 +299,16 @@ static bool requests_right(const struct kvc_trace *t)
     return true;
 }
 
+static enum kvc_status read_breaks(struct reader *r, struct kvc_trace *t)
+{
+    uint64_t *all = NULL, n = 0;
+    enum kvc_status status = column(r, "text.breaks", KVC_KVT_U64, UINT64_MAX, &n, &all);
+    if (status == KVC_OK && all && !kvc_breaks_unpack(all, n, t))
+        status = damaged(r, "text.breaks", "impossible places in prompts");
+    kvc_free(all);
+    return status;
+}
+
 static enum kvc_status check(struct reader *r, struct kvc_trace *t)
 {
     char *stored = NULL, digest[24];
@@ -327,6 +338,8 @@ enum kvc_status kvc_kvt_read(struct kvc_trace **out, struct kvc_stream *stream, 
         status = open_index(&r);
     if (status == KVC_OK)
         status = read_columns(&r, t);
+    if (status == KVC_OK)
+        status = read_breaks(&r, t);
     if (status == KVC_OK)
         status = check(&r, t);
     if (status == KVC_OK)

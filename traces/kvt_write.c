@@ -5,6 +5,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/outfile.h"
+#include "traces/break_column.h"
 
 #include <string.h>
 #include <zstd.h>
@@ -154,6 +155,16 @@ static void put_names(struct writer *w, const char *name, char **names, uint32_t
     kvc_free(all);
 }
 
+static void put_breaks(struct writer *w, const struct kvc_trace *t)
+{
+    size_t n;
+    uint64_t *all = kvc_breaks_pack(t, &n);
+    if (n && !all && w->status == KVC_OK)
+        w->status = kvc_fail_nomem(w->err);
+    put_column(w, "text.breaks", KVC_KVT_U64, all, n);
+    kvc_free(all);
+}
+
 static void put_columns(struct writer *w, const struct kvc_trace *t)
 {
     uint64_t n = t->n_requests;
@@ -178,6 +189,7 @@ static void put_columns(struct writer *w, const struct kvc_trace *t)
     uint64_t forgotten[3] = { t->forget_ns, t->forgotten_blocks, t->unjudged_tokens };
     if (t->forgotten_blocks)
         put_column(w, "forgotten", KVC_KVT_U64, forgotten, 3);
+    put_breaks(w, t);
     put_column(w, "digest", KVC_KVT_U8, t->digest, strlen(t->digest));
 }
 

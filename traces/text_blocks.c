@@ -293,6 +293,15 @@ enum kvc_status kvc_text_finish(struct kvc_import *im, struct kvc_error *err)
     return status;
 }
 
+double kvc_text_rate(const struct kvc_import *im)
+{
+    const struct kvc_text_import *t = im->text;
+    if (!t || !t->started)
+        return 0;
+    double rate = t->given_rate ? t->given_rate : t->pooled.bytes_per_token;
+    return rate > 0 ? rate : KVC_TEXT_DEFAULT_RATE;
+}
+
 void kvc_text_destroy(struct kvc_import *im)
 {
     struct kvc_text_import *t = im->text;

@@ -114,5 +114,7 @@ enum kvc_status kvc_text_check(const struct kvc_import_options *options, struct 
 /* .. hands on the rows held back, and says what was assumed; frees. */
 enum kvc_status kvc_text_finish(struct kvc_import *im, struct kvc_error *err);
 void kvc_text_destroy(struct kvc_import *im);
+/* Bytes a token over all models; 0: the log held no texts. */
+double kvc_text_rate(const struct kvc_import *im);
 
 #endif

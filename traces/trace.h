@@ -26,6 +26,29 @@ struct kvc_mapped_column {
 };
 #define KVC_TRACE_COLUMNS 20
 
+/* What a piece of text that differs looks like. */
+enum kvc_break_kind {
+    KVC_BREAK_CONTENT, /* prompts just differ from there on */
+    KVC_BREAK_CLOCK,   /* a time or a date */
+    KVC_BREAK_ID,      /* hexadecimal, or letters and digits mixed */
+    KVC_BREAK_COUNTER, /* a number */
+    KVC_BREAK_TOGGLE,  /* one of a few words */
+    KVC_BREAK_WORD,    /* words that differ */
+    KVC_BREAK_KINDS
+};
+
+#define KVC_BREAK_MESSAGES 8 /* a place's message is its number, or this for all later ones */
+
+/* A place where prompts part from the one before and, unless they just differ, go on alike. */
+struct kvc_break {
+    uint8_t kind, role, part; /* enum kvc_break_kind, kvc_role, kvc_piece_kind */
+    uint32_t message;         /* of the prompt, from 0 */
+    uint32_t offset;          /* bytes of the message in front of it */
+    uint64_t prompts;         /* how many parted here */
+    uint64_t values;          /* different texts seen there, 9 = more than 8 */
+    uint64_t lost_tokens;     /* behind it and alike, estimated from bytes */
+};
+
 struct kvc_trace {
     uint32_t block_tokens; /* 0 when nothing carries ids */
     uint32_t n_segments;
@@ -50,6 +73,10 @@ struct kvc_trace {
     uint32_t *seg_parent; /* KVC_SEG_NONE = root */
     uint32_t *seg_len;    /* blocks */
     uint32_t *seg_depth;  /* blocks above it on its path */
+
+    uint32_t n_breaks; /* where texts part, most lost tokens first */
+    struct kvc_break *breaks;
+    uint64_t compared_prompts; /* with a text to compare with; 0: the log held no texts */
 
     uint32_t n_sessions, n_tenants, n_models;
     char **tenant_names, **model_names;
