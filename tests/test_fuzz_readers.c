@@ -17,6 +17,18 @@
 #define LLVMFuzzerTestOneInput fuzz_trace
 #include "tests/fuzz/fuzz_trace.c"
 #undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_kvcast_csv
+#include "tests/fuzz/fuzz_kvcast_csv.c"
+#undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_libcachesim
+#include "tests/fuzz/fuzz_libcachesim.c"
+#undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_oraclegeneral
+#include "tests/fuzz/fuzz_oraclegeneral.c"
+#undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_servegen
+#include "tests/fuzz/fuzz_servegen.c"
+#undef LLVMFuzzerTestOneInput
 
 static unsigned run_file(const char *path, int (*target)(const uint8_t *, size_t), unsigned copies)
 {
@@ -64,11 +76,27 @@ static void whole_files(void **state)
     run_folder("tests/fuzz/corpus/trace", fuzz_trace, 300);
 }
 
+static void object_traces_and_kvcast_csv(void **state)
+{
+    (void)state;
+    run_folder("tests/fuzz/corpus/kvcast-csv", fuzz_kvcast_csv, 200);
+    run_folder("tests/fuzz/corpus/libcachesim", fuzz_libcachesim, 200);
+    run_folder("tests/fuzz/corpus/oraclegeneral", fuzz_oraclegeneral, 200);
+}
+
+static void servegen_models(void **state)
+{
+    (void)state;
+    run_folder("tests/fuzz/corpus/servegen", fuzz_servegen, 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mooncake_rows),
         cmocka_unit_test(whole_files),
+        cmocka_unit_test(object_traces_and_kvcast_csv),
+        cmocka_unit_test(servegen_models),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

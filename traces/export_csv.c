@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * kvcast's own CSV: one row a request with all that a trace holds; docs/formats/csv.md. */
+ * kvcast's own CSV: one row a request with all that a trace holds; docs/formats/kvcast-csv.md. */
 #include "traces/export.h"
 
 #include "base/alloc.h"
