@@ -78,28 +78,28 @@ static bool new_day(struct kvc_azure_day *day, const char *text)
     return true;
 }
 
-bool kvc_azure_scan(struct kvc_azure_day *day, bool images, const char *text, size_t n,
-                    struct kvc_azure_row *row)
+size_t kvc_azure_scan(struct kvc_azure_day *day, bool images, const char *text,
+                      struct kvc_azure_row *row)
 {
-    const char *p = text;
+    const char *p = text + 19;
     uint64_t clock, part = 0;
-    if (n < 23 || (memcmp(text, day->text, sizeof(day->text)) != 0 && !new_day(day, text)) ||
+    if ((memcmp(text, day->text, sizeof(day->text)) != 0 && !new_day(day, text)) ||
         !clock_of_day(text + 11, &clock))
-        return false;
-    p += 19;
+        return 0;
     if (*p == '.') {
         p++;
         if (!fraction(&p, &part))
-            return false;
+            return 0;
     }
     if (memcmp(p, "+00:00", 6) == 0)
         p += 6;
     row->time_ns = day->ns + clock + part;
     row->images = 0;
-    if (*p++ != ',' || (images && (!kvc_scan_count(&p, &row->images) || *p++ != ',')))
-        return false;
-    return kvc_scan_count(&p, &row->input_tokens) && row->input_tokens && *p++ == ',' &&
-           kvc_scan_count(&p, &row->output_tokens) && p == text + n;
+    if (*p++ != ',' || (images && (!kvc_scan_count(&p, &row->images) || *p++ != ',')) ||
+        !kvc_scan_count(&p, &row->input_tokens) || !row->input_tokens || *p++ != ',' ||
+        !kvc_scan_count(&p, &row->output_tokens))
+        return 0;
+    return *p == '\n' || (*p == '\r' && p[1] == '\n') ? (size_t)(p - text) : 0;
 }
 
 /* ---- the careful reader ---- */
@@ -109,7 +109,6 @@ struct reader {
     size_t time, images, input, output; /* columns */
     bool plain; /* the header is one of the known ones */
     struct kvc_azure_day day;
-    struct kvc_log_row row; /* of which the rest stays empty */
     uint64_t with_images;
 };
 
@@ -151,16 +150,12 @@ static enum kvc_status read_row(struct reader *r, struct kvc_import *im, struct 
 static enum kvc_status hand_on(struct reader *r, struct kvc_import *im,
                                const struct kvc_azure_row *a, bool odd, struct kvc_error *err)
 {
-    struct kvc_log_row *row = &r->row;
-    row->time_ns = a->time_ns;
-    row->input_tokens = a->input_tokens;
-    row->output_tokens = a->output_tokens;
     r->with_images += a->images > 0;
     if (!a->input_tokens) {
         kvc_import_tally(im, "no context token; left out");
         return KVC_OK;
     }
-    return kvc_import_row(im, row, odd, err);
+    return kvc_import_lengths(im, a->time_ns, a->input_tokens, a->output_tokens, odd, err);
 }
 
 static enum kvc_status compare(struct reader *r, struct kvc_import *im, const char *text, size_t n,
@@ -206,21 +201,49 @@ static void say_what_is_missing(const struct reader *r, struct kvc_import *im)
                               "not say whether it counts what the images cost", r->with_images);
 }
 
+/* The rows that lie in memory, as long as they are plain. */
+static enum kvc_status read_plain(struct reader *r, struct kvc_import *im, struct kvc_error *err)
+{
+    const char *text;
+    struct kvc_azure_row row;
+    size_t n = kvc_import_ahead(im, &text), at = 0, length;
+    enum kvc_status status = KVC_OK;
+    bool images = r->images != KVC_CSV_NONE;
+    while (status == KVC_OK && n - at >= KVC_AZURE_ROW &&
+           (length = kvc_azure_scan(&r->day, images, text + at, &row)) > 0) {
+        length += text[at + length] == '\r' ? 2 : 1;
+        at += length;
+        kvc_import_took_line(im, length);
+        status = hand_on(r, im, &row, false, err);
+    }
+    return status;
+}
+
+static enum kvc_status one_line(struct reader *r, struct kvc_import *im, const char *text,
+                                size_t n, struct kvc_error *err)
+{
+    struct kvc_azure_row row;
+    enum kvc_status status = KVC_OK;
+    if (!r->plain || kvc_azure_scan(&r->day, r->images != KVC_CSV_NONE, text, &row) != n)
+        return careful(r, im, text, n, err);
+    if (kvc_import_compares(im))
+        status = compare(r, im, text, n, &row, err);
+    return status == KVC_OK ? hand_on(r, im, &row, false, err) : status;
+}
+
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
-    struct reader r = { .row.think_ns = KVC_TIME_NONE };
-    struct kvc_azure_row row;
-    const char *text;
+    struct reader r = { 0 };
+    const char *text = "";
     size_t n;
     enum kvc_status status = kvc_csv_open(&r.csv, im, err);
     if (status == KVC_OK)
         status = find_columns(&r, err);
-    bool images = r.images != KVC_CSV_NONE, compares = kvc_import_compares(im);
-    while (status == KVC_OK && (status = kvc_import_line(im, &text, &n, err)) == KVC_OK && text) {
-        if (!r.plain || !kvc_azure_scan(&r.day, images, text, n, &row))
-            status = careful(&r, im, text, n, err);
-        else if (!compares || (status = compare(&r, im, text, n, &row, err)) == KVC_OK)
-            status = hand_on(&r, im, &row, false, err);
+    while (status == KVC_OK && text) {
+        if (r.plain && !kvc_import_compares(im))
+            status = read_plain(&r, im, err);
+        if (status == KVC_OK && (status = kvc_import_line(im, &text, &n, err)) == KVC_OK && text)
+            status = one_line(&r, im, text, n, err);
     }
     if (status == KVC_OK)
         say_what_is_missing(&r, im);

@@ -16,8 +16,10 @@ struct kvc_azure_day { /* of the last row, as the next is mostly of the same; al
     uint64_t ns;
 };
 
-/* text[n] is a newline or carriage return, with KVC_LINE_PAD bytes of memory from there on. */
-bool kvc_azure_scan(struct kvc_azure_day *day, bool images, const char *text, size_t n,
-                    struct kvc_azure_row *row);
+#define KVC_AZURE_ROW 128 /* bytes from text on that may be read, whatever they hold */
+
+/* Bytes of the row that text begins with, without its newline or carriage return; 0: not sure. */
+size_t kvc_azure_scan(struct kvc_azure_day *day, bool images, const char *text,
+                      struct kvc_azure_row *row);
 
 #endif

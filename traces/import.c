@@ -174,6 +174,19 @@ enum kvc_status kvc_import_line(struct kvc_import *im, const char **text, size_t
     }
 }
 
+size_t kvc_import_ahead(const struct kvc_import *im, const char **text)
+{
+    *text = im->lines.buf + im->lines.begin;
+    return im->lines.end - im->lines.begin;
+}
+
+void kvc_import_took_line(struct kvc_import *im, size_t bytes)
+{
+    im->lines.begin += bytes;
+    im->lines.line++;
+    im->report.rows++;
+}
+
 enum kvc_status kvc_import_line_within(struct kvc_import *im, const char **text, size_t *n,
                                        struct kvc_error *err)
 {
@@ -359,6 +372,23 @@ enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *
     im->report.accepted++;
     im->report.odd += odd;
     count_stated(im, row);
+    return KVC_OK;
+}
+
+enum kvc_status kvc_import_lengths(struct kvc_import *im, uint64_t time_ns, uint32_t input_tokens,
+                                   uint32_t output_tokens, bool odd, struct kvc_error *err)
+{
+    struct kvc_error bad;
+    if (!kvc_import_clock_allows(im, time_ns, &bad))
+        return kvc_import_bad(im, &bad, err);
+    im->arrivals.stated = true;
+    kvc_import_clock_row(im, time_ns);
+    enum kvc_status status = kvc_forest_add_lengths(im->forest, time_ns, input_tokens,
+                                                    output_tokens, err);
+    if (status != KVC_OK)
+        return status;
+    im->report.accepted++;
+    im->report.odd += odd;
     return KVC_OK;
 }
 

@@ -52,12 +52,20 @@ void kvc_import_keep(struct kvc_import *im, void *kept, void (*destroy)(void *ke
 /* Hands a row on. The line is the current one. */
 enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *row, bool odd,
                                struct kvc_error *err);
+/* The same of a row that states nothing else: quicker. */
+enum kvc_status kvc_import_lengths(struct kvc_import *im, uint64_t time_ns, uint32_t input_tokens,
+                                   uint32_t output_tokens, bool odd, struct kvc_error *err);
 /* Counts and keeps a bad row; with --strict fails with it. */
 enum kvc_status kvc_import_bad(struct kvc_import *im, const struct kvc_error *bad,
                                struct kvc_error *err);
 /* The next line that is not blank, *text NULL at the end. Too long lines were counted as bad. */
 enum kvc_status kvc_import_line(struct kvc_import *im, const char **text, size_t *n,
                                 struct kvc_error *err);
+/* For readers that find the ends of lines themselves: what is in memory from the next line on, n
+ * bytes, until the next call for a line; and the line of these bytes, its end included, as a row
+ * taken from there. */
+size_t kvc_import_ahead(const struct kvc_import *im, const char **text);
+void kvc_import_took_line(struct kvc_import *im, size_t bytes);
 /* The next line of the file, blank or not, that is no row of its own: a header, or more of a row
  * that goes over several lines. */
 enum kvc_status kvc_import_line_within(struct kvc_import *im, const char **text, size_t *n,

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Import of Azure's conversation trace, a day after the other for 420 days (300 MB), to .kvt. CPU
+ * time of the whole process, user and system. */
+#include "base/alloc.h"
+#include "traces/import.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define DAYS 420
+#define RUNS 5
+
+static double cpu_s(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)u.ru_utime.tv_sec + 1e-6 * (double)u.ru_utime.tv_usec +
+           (double)u.ru_stime.tv_sec + 1e-6 * (double)u.ru_stime.tv_usec;
+}
+
+static int fail(const char *what)
+{
+    fprintf(stderr, "bench_csv: %s\n", what);
+    return 1;
+}
+
+/* The whole text, with a newline behind it. */
+static char *read_text(const char *path, size_t *n)
+{
+    struct kvc_stream *s = NULL;
+    size_t cap = (size_t)1 << 20, got = 1;
+    char *text = kvc_malloc(cap + 1, 1);
+    *n = 0;
+    if (text && kvc_stream_open(&s, path, NULL) == KVC_OK)
+        while (got && *n < cap && kvc_stream_read(s, text + *n, cap - *n, &got, NULL) == KVC_OK)
+            *n += got;
+    kvc_stream_close(s);
+    if (text && *n)
+        text[(*n)++] = '\n';
+    return text;
+}
+
+static bool write_days(FILE *f, char *text, size_t n)
+{
+    char *rows = memchr(text, '\n', n);
+    char date[32];
+    uint64_t first;
+    if (!rows || !kvc_time_from_date("2023-11-16 00:00:00", 19, &first))
+        return false;
+    rows++;
+    bool ok = fwrite(text, 1, (size_t)(rows - text), f) == (size_t)(rows - text);
+    for (uint64_t day = 0; day < DAYS && ok; day++) {
+        kvc_time_to_text(first + day * 86400 * 1000000000, date, sizeof(date));
+        for (char *row = rows; row < text + n; row = memchr(row, '\n', (size_t)(text + n - row)) + 1)
+            memcpy(row, date, 10);
+        ok = fwrite(rows, 1, (size_t)(text + n - rows), f) == (size_t)(text + n - rows);
+    }
+    return ok;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int measure(const char *log, const char *out)
+{
+    double rate[RUNS];
+    for (int i = 0; i < RUNS; i++) {
+        struct kvc_trace *t = NULL;
+        struct kvc_import_report r;
+        struct kvc_error err = { 0 };
+        double begin = cpu_s();
+        if (kvc_trace_import(&t, &log, 1, NULL, &r, &err) != KVC_OK ||
+            kvc_trace_save(t, out, &err) != KVC_OK)
+            return fail(err.text);
+        kvc_trace_destroy(t);
+        rate[i] = (double)r.bytes_in * 1e-6 / (cpu_s() - begin);
+    }
+    qsort(rate, RUNS, sizeof(rate[0]), by_value);
+    double median = rate[RUNS / 2];
+    printf("import, Azure CSV, conversation x %d (302 MB)\t%.0f\tMB CSV per CPU second\t%.1f\t>=400\n",
+           DAYS, median, 50 * (rate[RUNS - 1] - rate[0]) / median);
+    return 0;
+}
+
+int main(void)
+{
+    const char *trace = "../shared/traces/azure-llm-2023/AzureLLMInferenceTrace_conv.csv.zst";
+    const char *tmp = getenv("TMPDIR");
+    char folder[200], log[256], out[256];
+    size_t n;
+    if (access(trace, R_OK) != 0) {
+        printf("skip\timport, Azure CSV\t%s is not there\n", trace);
+        return 0;
+    }
+    snprintf(folder, sizeof(folder), "%s/kvcast-bench-XXXXXX", tmp ? tmp : "/tmp");
+    if (!mkdtemp(folder))
+        return fail("no temporary folder");
+    snprintf(log, sizeof(log), "%s/log.csv", folder);
+    snprintf(out, sizeof(out), "%s/t.kvt", folder);
+    char *text = read_text(trace, &n);
+    FILE *f = fopen(log, "w");
+    bool ok = f && text && write_days(f, text, n);
+    if (f && fclose(f) != 0)
+        ok = false;
+    kvc_free(text);
+    int rc = ok ? measure(log, out) : fail("can't make the log");
+    unlink(log);
+    unlink(out);
+    rmdir(folder);
+    return rc;
+}
