@@ -154,7 +154,6 @@ struct kvc_bpe {
     uint32_t unk;           /* KVC_ID_NONE: what is unknown vanishes */
     uint32_t byte_id[256];  /* of a byte's symbol, or of "<0x..>"; KVC_ID_NONE: none */
     uint32_t ascii_id[128]; /* of a character */
-    bool all_bytes;         /* every one of byte_id is there */
     struct kvc_map64 chars; /* characters from 128 on */
     struct kvc_map64 merges; /* left id, right id: rank, new id */
     struct kvc_map64 joins;  /* pairs of characters that some merge joins, if cuts */

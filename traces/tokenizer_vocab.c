@@ -90,8 +90,10 @@ static bool index_chars(struct loader *ld, const struct kvc_jval *vocab)
     return true;
 }
 
-static void index_bytes(struct loader *ld)
+/* Returns whether every byte has a token. */
+static bool index_bytes(struct loader *ld)
 {
+    bool all = true;
     uint32_t of_byte[256];
     char text[8];
     byte_alphabet(of_byte);
@@ -99,7 +101,9 @@ static void index_bytes(struct loader *ld)
         size_t n = ld->b->bytes ? kvc_utf8_put(of_byte[i], text)
                                 : (size_t)snprintf(text, sizeof(text), "<0x%02X>", (unsigned)i);
         ld->b->byte_id[i] = kvc_strmap_get(ld->vocab, text, n);
+        all = all && ld->b->byte_id[i] != KVC_ID_NONE;
     }
+    return all;
 }
 
 /* For ignore_merges: tokens by the text they stand for. */
@@ -283,6 +287,7 @@ enum kvc_status kvc_bpe_load(struct kvc_bpe *b, struct kvc_strmap *vocab,
                              struct kvc_error *err)
 {
     struct loader ld = {.b = b, .vocab = vocab, .file = file, .err = err};
+    bool stays = false;
     b->bytes = bytes;
     enum kvc_status st = refuse_options(&ld, model);
     if (st != KVC_OK)
@@ -299,12 +304,14 @@ enum kvc_status kvc_bpe_load(struct kvc_bpe *b, struct kvc_strmap *vocab,
     if (st == KVC_OK && !index_chars(&ld, words))
         st = kvc_fail_nomem(err);
     if (st == KVC_OK) {
-        index_bytes(&ld);
+        /* unknown characters that vanish make neighbours of others */
+        stays = index_bytes(&ld) && b->byte_fallback;
         st = load_merges(&ld, merges);
     }
     if (st == KVC_OK && b->ignore_merges)
         st = index_words(&ld, words);
-    b->cuts = !bytes && !b->ignore_merges && !ld.byte_operands;
+    stays = stays || b->unk != KVC_ID_NONE;
+    b->cuts = !bytes && !b->ignore_merges && !ld.byte_operands && stays;
     return st;
 }
 
