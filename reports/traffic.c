@@ -121,7 +121,12 @@ void kvc_traffic_assumption(const struct kvc_offered *o, char *buf, size_t size)
         snprintf(start, sizeof(start), "prompts begin with the same %.40s tokens",
                  kvc_fmt_count(o->shared_tokens).s);
     static const char *const turns[] = {
-        "", "turns repeat the prompt before, not the answer",
+        "", "turns repeat the prompt before, no answers",
         "turns repeat the prompt and answer before"};
     snprintf(buf, size, "%s%s%s", start, start[0] && o->carry ? "; " : "", turns[o->carry]);
+}
+
+bool kvc_traffic_believable(const struct kvc_traffic *f, const struct kvc_offered *o)
+{
+    return o->covered <= f->stats.requests - f->stats.requests / 10;
 }

@@ -43,6 +43,8 @@ struct kvc_str kvc_traffic_age_name(uint64_t ns); /* "5 min" */
 const char *kvc_traffic_kind(const struct kvc_traffic *traffic, enum kvc_content kind);
 /* "prompts begin with the same 1,024 tokens", .. (those of one model) */
 void kvc_traffic_assumption(const struct kvc_offered *offered, char *buf, size_t size);
+/* False where it would leave more than nine prompts in ten with nothing of their own. */
+bool kvc_traffic_believable(const struct kvc_traffic *traffic, const struct kvc_offered *offered);
 
 /* ---- writers ---- */
 

@@ -22,17 +22,25 @@ static void say_offered(struct kvc_traffic *f)
 {
     const struct kvc_profile *p = &f->profile;
     uint64_t low = UINT64_MAX, high = 0;
+    bool covered = false;
     for (uint32_t i = 0; i < p->n_offered; i++) {
+        if (!kvc_traffic_believable(f, &p->offered[i])) {
+            covered = true;
+            continue;
+        }
         low = p->offered[i].seen_tokens < low ? p->offered[i].seen_tokens : low;
         high = p->offered[i].seen_tokens > high ? p->offered[i].seen_tokens : high;
     }
     say(f, "The log does not say which prompts share a prefix: hit rates are unknown, not 0.");
-    if (!p->n_offered || !f->stats.input_tokens)
+    if (!high || !f->stats.input_tokens)
         return;
     double top = kvc_ratio(high, f->stats.input_tokens), measured = kvc_traffic_measured(f);
-    say(f, "Under the assumptions offered below, a cache without limits would serve between %.24s "
-           "and %.24s of the input tokens. %s",
-        kvc_fmt_percent(kvc_ratio(low, f->stats.input_tokens)).s, kvc_fmt_percent(top).s,
+    say(f, "Under the assumptions offered below, a cache without limits would serve %s%.24s%s%.24s "
+           "of the input tokens%s. %s",
+        low < high ? "between " : "",
+        low < high ? kvc_fmt_percent(kvc_ratio(low, f->stats.input_tokens)).s : "",
+        low < high ? " and " : "", kvc_fmt_percent(top).s,
+        covered ? ", those left out that leave nine prompts in ten nothing of their own" : "",
         isnan(measured)  ? "Nothing in the log tells which of them holds."
         : measured > top ? "The measured rate lies above them all: prompts share more than that."
                          : "The measured rate tells which of them can hold.");

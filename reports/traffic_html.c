@@ -87,6 +87,10 @@ static void put_tiles(const struct view *v)
                       kvc_fmt_percent(kvc_ratio(p->one_hit_blocks, p->touched_blocks)),
                       "of all distinct ones");
     }
+    if (!s->has_prefix) {
+        snprintf(more, sizeof(more), "of %.40s requests", kvc_fmt_count(s->requests).s);
+        kvc_html_tile(t, "Without an answer", kvc_fmt_count(p->zero_output), more);
+    }
     if (s->has_prefix && p->seen_tokens && s->span_ns)
         kvc_html_tile(t, "TTL of 5 min",
                       kvc_fmt_percent(kvc_traffic_ttl_loss(v->f, kvc_traffic_age(v->f, 300))),
@@ -223,17 +227,22 @@ static void put_offered(const struct view *v)
     begin_part(v, "What a cache could serve",
                "The log does not say which prompts share a prefix, so hit rates are unknown, not "
                "0. What a cache without limits would serve if one of these held:");
-    kvc_html_table(t, "Assumption|#Hit rate|");
+    kvc_html_table(t, "Assumption|#Hit rate||#Prompts no longer");
     for (uint32_t i = 0; i < p->n_offered; i++) {
         double rate = kvc_ratio(p->offered[i].seen_tokens, v->f->stats.input_tokens);
         kvc_traffic_assumption(&p->offered[i], text, sizeof(text));
         kvc_text_add(t, "<tr>");
         kvc_html_cell(t, text);
         kvc_html_number(t, kvc_fmt_percent(rate));
-        kvc_html_bar(t, rate, "blue");
+        kvc_html_bar(t, rate, kvc_traffic_believable(v->f, &p->offered[i]) ? "blue" : "grid");
+        kvc_html_number(t, kvc_fmt_percent(kvc_ratio(p->offered[i].covered,
+                                                     v->f->stats.requests)));
         end_row(t);
     }
     kvc_html_end_table(t);
+    kvc_text_add(t, "<p class=\"note\">Prompts no longer than what all are assumed to share would "
+                    "have nothing of their own; where that is nine in ten of them, the bar is "
+                    "grey.</p>\n");
     kvc_text_add(t, v->f->stats.sessions
                         ? "<p class=\"note\">Prompts of one model. A turn shorter than the prompt "
                           "and answer before it carries nothing over, nor does one to another "

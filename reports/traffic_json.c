@@ -256,6 +256,7 @@ static void put_offered(struct kvc_json *j, const struct kvc_traffic *f)
         kvc_json_string(j, "turns_carry", carries[o->carry]);
         kvc_json_u64(j, "hit_tokens", o->seen_tokens);
         kvc_json_double(j, "token_hit_rate", kvc_ratio(o->seen_tokens, f->stats.input_tokens));
+        kvc_json_u64(j, "prompts_covered", o->covered);
         kvc_json_close(j);
     }
     kvc_json_close(j);

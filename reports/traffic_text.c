@@ -290,14 +290,20 @@ static void put_offered(struct kvc_text *t, const struct kvc_traffic *f)
 {
     const struct kvc_profile *p = &f->profile;
     char text[200];
+    bool covered = false;
     kvc_text_add(t, "\nSharing: unknown, not 0.");
     kvc_text_add(t, p->n_offered ? " Offered, of the input tokens, if\n" : "\n");
     for (uint32_t i = 0; i < p->n_offered; i++) {
         kvc_traffic_assumption(&p->offered[i], text, sizeof(text));
         put_cell(t, kvc_fmt_percent(kvc_ratio(p->offered[i].seen_tokens, f->stats.input_tokens)),
                  9);
-        kvc_text_addf(t, "  %s\n", text);
+        kvc_text_addf(t, "  %s%s\n", text,
+                      kvc_traffic_believable(f, &p->offered[i]) ? "" : " *");
+        covered |= !kvc_traffic_believable(f, &p->offered[i]);
     }
+    if (covered)
+        kvc_text_add(t, "  * nine prompts in ten are no longer than that: nothing would be left of "
+                        "their own\n");
     kvc_text_add(t, "  (prompts of one model; ");
     kvc_text_add(t, !f->stats.sessions
                         ? "nothing can be offered for turns: the log names no sessions)\n"

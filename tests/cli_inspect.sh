@@ -66,8 +66,8 @@ cat >"$dir/plain.jsonl" <<'LOG'
 LOG
 inspect "$dir/plain.jsonl"
 holds "no prefixes: null, and an offer with its assumption" '"sharing":null' \
-    '"offered":[{"assumption":"promptsbeginwiththesame256tokens","shared_tokens":256,"turns_carry":"none","hit_tokens":256,"token_hit_rate":0.0512}' \
-    '"shared_tokens":4096,"turns_carry":"none","hit_tokens":2000,"token_hit_rate":0.4}'
+    '"offered":[{"assumption":"promptsbeginwiththesame256tokens","shared_tokens":256,"turns_carry":"none","hit_tokens":256,"token_hit_rate":0.0512,' \
+    '"shared_tokens":4096,"turns_carry":"none","hit_tokens":2000,"token_hit_rate":0.4,"prompts_covered":2}'
 "$kvcast" inspect "$dir/plain.jsonl" --quiet | grep -q 'unknown, not 0'; report $? "and says so"
 
 cases=../shared/cases/inputs

@@ -203,6 +203,9 @@ static void test_offered(void **state)
     assert_int_equal(offered(&p, 256, KVC_CARRY_NONE), 36 + 256 + 256 + 30);
     assert_int_equal(offered(&p, 1024, KVC_CARRY_NONE), 36 + 900 + 512 + 30);
     assert_int_equal(offered(&p, 4096, KVC_CARRY_NONE), 36 + 900 + 512 + 30);
+    assert_int_equal(p.offered[0].covered, 2);
+    assert_int_equal(p.offered[1].covered, 4);
+    assert_int_equal(p.offered[2].covered, 5);
     kvc_profile_clear(&p);
     memset(a.session, 0xff, sizeof(a.session));
     a.session[0] = a.session[2] = a.session[4] = 0;

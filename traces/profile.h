@@ -47,6 +47,7 @@ struct kvc_offered { /* what would be seen before if .. */
     uint32_t shared_tokens; /* every prompt of a model began with the same so many tokens */
     enum kvc_carry { KVC_CARRY_NONE, KVC_CARRY_PROMPT, KVC_CARRY_ANSWER } carry; /* turns go on */
     uint64_t seen_tokens;
+    uint64_t covered; /* requests whose prompt is no longer than what all share */
 };
 
 struct kvc_profile {

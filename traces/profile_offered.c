@@ -8,9 +8,11 @@
 #include <string.h>
 
 static const struct kvc_offered offers[KVC_PROFILE_OFFERED] = {
-    {256, KVC_CARRY_NONE, 0},   {1024, KVC_CARRY_NONE, 0},   {4096, KVC_CARRY_NONE, 0},
-    {0, KVC_CARRY_PROMPT, 0},   {0, KVC_CARRY_ANSWER, 0},    {1024, KVC_CARRY_PROMPT, 0},
-    {1024, KVC_CARRY_ANSWER, 0}, {4096, KVC_CARRY_PROMPT, 0}, {4096, KVC_CARRY_ANSWER, 0}};
+    {256, KVC_CARRY_NONE, 0, 0},   {1024, KVC_CARRY_NONE, 0, 0},
+    {4096, KVC_CARRY_NONE, 0, 0},  {0, KVC_CARRY_PROMPT, 0, 0},
+    {0, KVC_CARRY_ANSWER, 0, 0},   {1024, KVC_CARRY_PROMPT, 0, 0},
+    {1024, KVC_CARRY_ANSWER, 0, 0}, {4096, KVC_CARRY_PROMPT, 0, 0},
+    {4096, KVC_CARRY_ANSWER, 0, 0}};
 
 struct memory {
     uint32_t *longest; /* prompt of each model so far; the last: of rows without one */
@@ -44,6 +46,7 @@ static void offer(const struct kvc_trace *t, struct memory *m, struct kvc_offere
         uint64_t had = shared < m->longest[model] ? shared : m->longest[model];
         uint64_t turn = carried(t, m, r, o->carry);
         o->seen_tokens += had > turn ? had : turn;
+        o->covered += input <= o->shared_tokens;
         m->longest[model] = input > m->longest[model] ? input : m->longest[model];
         if (t->session && t->session[r] != KVC_ID_NONE)
             m->turn[t->session[r]] = r;
