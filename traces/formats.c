@@ -8,6 +8,7 @@
     F(kv_cache_tester, "kv-cache-tester")                                                          \
     F(langfuse, "langfuse")                                                                        \
     F(litellm, "litellm")                                                                          \
+    F(otel_genai, "otel-genai")                                                                    \
     F(aibrix, "aibrix")                                                                            \
     F(lmcache_agent, "lmcache-agent")                                                              \
     F(openai_messages, "openai-messages")                                                          \

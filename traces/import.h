@@ -150,6 +150,8 @@ extern const struct kvc_format kvc_format_qwen_bailian, kvc_format_ragpulse, kvc
 extern const struct kvc_format kvc_format_azure, kvc_format_blis_tracev2, kvc_format_burstgpt;
 extern const struct kvc_format kvc_format_vidur, kvc_format_kv_events;
 
+extern const struct kvc_format kvc_format_otel_genai;
+
 /* NULL-terminated. */
 extern const struct kvc_format *const kvc_format_table[];
 
