@@ -281,6 +281,31 @@ static void c30_prefix_group(void **state)
     kvc_trace_destroy(t);
 }
 
+/* Exported and read again, the trace gives the same hits. */
+static void c30_round_trip(void **state)
+{
+    static const char *const formats[] = { "mooncake", "csv" };
+    struct kvc_import_report r;
+    struct kvc_hits want, got;
+    (void)state;
+    struct kvc_trace *t = import_shared(CASES "c30-roundtrip.blis-tracev2.csv", &r);
+    assert_int_equal(kvc_ceiling_content(t, &want, NULL), KVC_OK);
+    for (size_t i = 0; i < 2; i++) {
+        const char *path = trace_path(formats[i]);
+        assert_int_equal(kvc_trace_export(t, path, formats[i], NULL, NULL), KVC_OK);
+        struct kvc_trace *back = trace_import(path, 16, &r);
+        assert_int_equal(kvc_ceiling_content(back, &got, NULL), KVC_OK);
+        assert_int_equal(got.hit_tokens, 1024);
+        assert_int_equal(got.raw_hit_blocks, want.raw_hit_blocks);
+        for (uint64_t k = 0; k < back->n_requests; k++) {
+            assert_int_equal(back->arrival_ns[k], t->arrival_ns[k]);
+            assert_int_equal(back->input_tokens[k], t->input_tokens[k]);
+        }
+        kvc_trace_destroy(back);
+    }
+    kvc_trace_destroy(t);
+}
+
 #define BLIS_COLUMNS                                                                               \
     "request_id,tenant_id,session_id,round_index,prefix_group,prefix_length,input_tokens,"        \
     "output_tokens,server_input_tokens,arrival_time_us,send_time_us,first_chunk_time_us,status,"  \
@@ -399,6 +424,7 @@ int main(void)
         cmocka_unit_test(burstgpt_odd_rows),
         cmocka_unit_test(vidur_without_arrivals),
         cmocka_unit_test(c30_prefix_group),
+        cmocka_unit_test(c30_round_trip),
         cmocka_unit_test(blis_accumulated_sessions),
         cmocka_unit_test(blis_contradictions),
         cmocka_unit_test(columns_in_any_order),

@@ -30,6 +30,19 @@
 #include "tests/fuzz/fuzz_servegen.c"
 #undef LLVMFuzzerTestOneInput
 
+#define LLVMFuzzerTestOneInput fuzz_azure
+#include "tests/fuzz/fuzz_azure.c"
+#undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_burstgpt
+#include "tests/fuzz/fuzz_burstgpt.c"
+#undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_vidur
+#include "tests/fuzz/fuzz_vidur.c"
+#undef LLVMFuzzerTestOneInput
+#define LLVMFuzzerTestOneInput fuzz_blis_tracev2
+#include "tests/fuzz/fuzz_blis_tracev2.c"
+#undef LLVMFuzzerTestOneInput
+
 static unsigned run_file(const char *path, int (*target)(const uint8_t *, size_t), unsigned copies)
 {
     uint8_t bytes[8192], copy[8192];
@@ -90,12 +103,22 @@ static void servegen_models(void **state)
     run_folder("tests/fuzz/corpus/servegen", fuzz_servegen, 1000);
 }
 
+static void length_csv(void **state)
+{
+    (void)state;
+    run_folder("tests/fuzz/corpus/azure", fuzz_azure, 300);
+    run_folder("tests/fuzz/corpus/burstgpt", fuzz_burstgpt, 200);
+    run_folder("tests/fuzz/corpus/vidur", fuzz_vidur, 100);
+    run_folder("tests/fuzz/corpus/blis-tracev2", fuzz_blis_tracev2, 200);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mooncake_rows),
         cmocka_unit_test(whole_files),
         cmocka_unit_test(object_traces_and_kvcast_csv),
+        cmocka_unit_test(length_csv),
         cmocka_unit_test(servegen_models),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,13 +28,16 @@ enum kvc_time_unit kvc_import_time_unit(const struct kvc_import *im, enum kvc_ti
     return unit;
 }
 
-/* The first number of the file settles whether its numbers are moments since 1970. */
+/* The first number of the file settles whether its numbers are moments since 1970. One that would
+ * have to be of a unit a million times the usual is rather a time soon after a start: 1.7e9 where
+ * microseconds are usual is 28 minutes. */
 static void first_number(struct kvc_import *im, const struct kvc_decimal *number,
                          enum kvc_time_unit usual)
 {
     struct kvc_clock *c = &im->clock;
     c->numbers = true;
-    c->epoch = !im->options->time_unit && kvc_time_epoch_unit(number, &c->unit);
+    c->epoch = !im->options->time_unit && kvc_time_epoch_unit(number, &c->unit) &&
+               (uint64_t)c->unit <= (uint64_t)usual * 1000;
     if (!c->epoch) {
         c->unit = kvc_import_time_unit(im, usual);
         if (im->options->time_unit)
