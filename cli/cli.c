@@ -379,3 +379,15 @@ void kvc_cli_import_report(const struct kvc_cli *cli, const struct kvc_import_re
     for (uint32_t i = 0; i < r->n_notes; i++)
         fprintf(stderr, "kvcast: note: %s\n", r->notes[i]);
 }
+
+void kvc_cli_forgotten(const struct kvc_cli *cli, const struct kvc_trace_stats *s)
+{
+    if (cli->quiet || !s->forgotten_blocks)
+        return;
+    fprintf(stderr, "kvcast: warning: prefixes untouched for %.6g h were forgotten at import (%"
+            PRIu64 " blocks); up to %" PRIu64 " of %" PRIu64 " input tokens (%.2f %%) count as new "
+            "although an endless cache might have known them: bounds may be too low by so much\n",
+            (double)s->forget_ns / 3.6e12, s->forgotten_blocks, s->unjudged_tokens,
+            s->input_tokens, s->input_tokens ? 100.0 * (double)s->unjudged_tokens /
+                                                   (double)s->input_tokens : 0);
+}

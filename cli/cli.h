@@ -38,6 +38,10 @@ uint64_t kvc_cli_seed(const struct kvc_cli *cli);
 uint32_t kvc_cli_threads(const struct kvc_cli *cli);
 /* --progress as a callback for the library: stderr, rate and time left, only past one second. */
 kvc_progress_fn kvc_cli_progress(struct kvc_cli *cli, void **user);
+void kvc_cli_progress_clear(struct kvc_cli *cli); /* takes the progress line off the screen */
+/* Forecasts of an import as lines on stderr; NULL where progress is not wanted. */
+typedef void (*kvc_estimate_fn)(void *user, const struct kvc_import_estimate *estimate);
+kvc_estimate_fn kvc_cli_estimate(struct kvc_cli *cli, void **user);
 /* Applies the scenario keys given as flags, in order. */
 enum kvc_status kvc_cli_apply_scenario(const struct kvc_cli *cli, struct kvc_scenario *scenario,
                                        struct kvc_error *err);
@@ -49,5 +53,7 @@ KVC_PRINTF(2, 3)
 int kvc_cli_usage(const struct kvc_cli *cli, const char *fmt, ...);
 /* Rows counted, bad rows shown and assumptions, on stderr unless quiet. */
 void kvc_cli_import_report(const struct kvc_cli *cli, const struct kvc_import_report *report);
+/* A warning where the import forgot prefixes, on stderr unless quiet. */
+void kvc_cli_forgotten(const struct kvc_cli *cli, const struct kvc_trace_stats *stats);
 
 #endif

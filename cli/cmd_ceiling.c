@@ -173,6 +173,8 @@ static enum kvc_status open_trace(struct ceiling *c, struct kvc_error *err)
     kvc_cli_import_report(c->cli, &report);
     if (st == KVC_OK)
         kvc_trace_stats(c->trace, &c->stats);
+    if (st == KVC_OK)
+        kvc_cli_forgotten(c->cli, &c->stats);
     return st;
 }
 

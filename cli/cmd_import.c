@@ -33,6 +33,12 @@ static const struct kvc_cli_option options[] = {
     {"key-field", "F", "none",
      "a field within whose values ids mean the same, and elsewhere not: an engine whose hashes are "
      "salted per process, say"},
+    {"forget", "TIME", "never",
+     "forget prefixes that no row touched for so long (24h), which bounds memory on logs without "
+     "end; the tokens that this leaves open are counted"},
+    {"infer-sessions", NULL, NULL,
+     "where the log names no sessions, take a request that extends an earlier prompt for its next "
+     "turn"},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -44,16 +50,35 @@ static bool same_file(const char *a, const char *b)
            S_ISREG(x.st_mode);
 }
 
-/* A signal waits until the file is in place or gone. */
-static enum kvc_status save(const struct kvc_trace *trace, const char *path, struct kvc_error *err)
+struct saving {
+    kvc_progress_fn progress;
+    void *user;
+};
+
+static bool go_on(void *user, const char *phase, uint64_t done, uint64_t total)
 {
+    const struct saving *s = user;
+    sigset_t pending;
+    sigpending(&pending);
+    if (sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) ||
+        sigismember(&pending, SIGHUP))
+        return false;
+    return !s->progress || s->progress(s->user, phase, done, total);
+}
+
+/* A signal waits until the file is gone or in place, and comes then. */
+static enum kvc_status save(struct kvc_cli *cli, const struct kvc_trace *trace, const char *path,
+                            struct kvc_error *err)
+{
+    struct saving s = {0};
     sigset_t set, old;
+    s.progress = kvc_cli_progress(cli, &s.user);
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, &old);
-    enum kvc_status status = kvc_trace_save(trace, path, err);
+    enum kvc_status status = kvc_trace_save_with(trace, path, go_on, &s, err);
     sigprocmask(SIG_SETMASK, &old, NULL);
     return status;
 }
@@ -82,7 +107,10 @@ static int write_trace(struct kvc_cli *cli, const struct kvc_trace *trace,
     struct kvc_error err = {0};
     struct kvc_trace_stats s;
     kvc_trace_stats(trace, &s);
-    if (save(trace, path, &err) != KVC_OK)
+    kvc_cli_forgotten(cli, &s);
+    enum kvc_status status = save(cli, trace, path, &err);
+    kvc_cli_progress_clear(cli);
+    if (status != KVC_OK)
         return kvc_cli_fail(cli, &err);
     if (kvc_cli_json(cli))
         print_json(&s, report, path);
@@ -100,6 +128,19 @@ static int write_trace(struct kvc_cli *cli, const struct kvc_trace *trace,
                 "%s: %s\n", s.requests, (double)s.span_ns * 1e-9, s.input_tokens, blocks, path);
     }
     return KVC_EXIT_OK;
+}
+
+/* Temporary files go beside the output, where there must be room anyhow; NULL: elsewhere. */
+static const char *folder_of(const char *path, char *buf, size_t size)
+{
+    struct stat st;
+    const char *slash = strrchr(path, '/');
+    if (strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode)))
+        return NULL;
+    int n = slash ? (int)(slash - path) + (slash == path) : 1;
+    if (snprintf(buf, size, "%.*s", n, slash ? path : ".") >= (int)size)
+        return NULL;
+    return buf;
 }
 
 static int run(struct kvc_cli *cli)
@@ -125,7 +166,17 @@ static int run(struct kvc_cli *cli)
     io.compare_readers = kvc_cli_flag(cli, "compare-readers");
     io.merge_models = kvc_cli_flag(cli, "merge-models");
     io.anonymize = kvc_cli_flag(cli, "anonymize");
+    io.infer_sessions = kvc_cli_flag(cli, "infer-sessions");
+    io.estimate = kvc_cli_estimate(cli, &io.estimate_user);
+    const char *forget = kvc_cli_value(cli, "forget");
+    if (forget && (kvc_parse_ns(forget, "--forget", &io.forget_ns, &err) != KVC_OK ||
+                   io.forget_ns == 0))
+        return kvc_cli_usage(cli, "--forget %s: %s", forget,
+                             err.text[0] ? err.text : "a time above 0 is expected");
+    char folder[4096];
+    io.spill_folder = folder_of(out, folder, sizeof(folder));
     enum kvc_status status = kvc_trace_import(&trace, paths, n, &io, &report, &err);
+    kvc_cli_progress_clear(cli);
     if (status != KVC_OK) {
         rc = kvc_cli_fail(cli, &err);
         kvc_cli_import_report(cli, &report);

@@ -178,6 +178,7 @@ static int run(struct kvc_cli *cli)
         status = kvc_traffic_make(&traffic, trace, title_of(path), bytes, &err);
     if (status == KVC_OK) {
         kvc_cli_import_report(cli, &report);
+        kvc_cli_forgotten(cli, &traffic.stats);
         kvc_bill_make(&bill, trace, &report, price_list ? &prices : NULL);
         status = show(cli, &traffic, &report, &bill, &err);
         kvc_traffic_clear(&traffic);

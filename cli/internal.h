@@ -26,6 +26,7 @@ struct kvc_cli {
     struct {
         double start_s, shown_s;
         bool on_screen;
+        uint64_t rows; /* of a log being read, + 1; 0 = not known */
         char phase[32];
     } progress;
 };
@@ -39,7 +40,6 @@ const struct kvc_cli_command *kvc_cli_command_find(const char *name);
 /* Fills cli from the words behind the command's name; returns an exit code. */
 int kvc_cli_parse(struct kvc_cli *cli, int n, char **words);
 void kvc_cli_clear(struct kvc_cli *cli);
-void kvc_cli_progress_clear(struct kvc_cli *cli); /* takes the progress line off the screen */
 
 void kvc_cli_help_program(FILE *out);
 void kvc_cli_help_command(FILE *out, const struct kvc_cli_command *command);

@@ -86,6 +86,11 @@ void kvc_cli_json_trace(struct kvc_json *j, const struct kvc_trace_stats *s)
         kvc_json_double(j, "batch_period_s", (double)s->batch_period_ns * 1e-9);
     else
         kvc_json_null(j, "batch_period_s");
+    if (s->forgotten_blocks) {
+        kvc_json_double(j, "forget_s", (double)s->forget_ns * 1e-9);
+        kvc_json_u64(j, "forgotten_blocks", s->forgotten_blocks);
+        kvc_json_u64(j, "unjudged_tokens", s->unjudged_tokens);
+    }
     kvc_json_string(j, "digest", s->digest);
     kvc_json_close(j);
 }
@@ -115,6 +120,11 @@ void kvc_cli_json_report(struct kvc_json *j, const struct kvc_import_report *r)
     kvc_json_u64(j, "spend_rows", r->spend_rows);
     kvc_json_double(j, "spend_usd", r->spend_usd);
     kvc_json_u64(j, "bytes", r->bytes_in);
+    kvc_json_u64(j, "forgotten_blocks", r->forgotten_blocks);
+    kvc_json_u64(j, "unjudged_rows", r->unjudged_rows);
+    kvc_json_u64(j, "unjudged_tokens", r->unjudged_tokens);
+    kvc_json_u64(j, "linked_turns", r->linked_turns);
+    kvc_json_u64(j, "branches", r->branches);
     kvc_json_open_array(j, "bad_rows");
     for (uint32_t i = 0; i < r->n_shown; i++) {
         kvc_error_format(&r->shown[i], text, sizeof(text));

@@ -363,7 +363,7 @@ void kvc_forest_count(const struct kvc_forest *f, struct kvc_forest_counts *out)
         .rows = f->n_rows, .nodes = f->n_nodes, .chains = f->n_starts,
         .hash_bytes = f->branches ? (f->branch_mask + 1) * sizeof(*f->branches) : 0,
         .linked_turns = f->linked_turns, .branches = f->branches_off,
-        .sample = f->sample, .sample_extending = f->sample_extending };
+        .sample = f->sample, .sample_linked = f->sample_linked };
     if (f->forgetting)
         kvc_forget_count(f, out);
 }

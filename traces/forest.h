@@ -44,7 +44,7 @@ struct kvc_forest_counts {
     uint64_t forgotten_blocks;
     uint64_t unjudged_rows, unjudged_input_tokens, unjudged_known_blocks; /* see forest_forget.c */
     uint64_t linked_turns, branches;  /* by inferring sessions */
-    uint64_t sample, sample_extending; /* rows looked at, and how many extend an earlier one */
+    uint64_t sample, sample_linked; /* rows looked at, and how many inferring would link */
 };
 
 struct kvc_forest *kvc_forest_create(void); /* NULL: no memory */

@@ -331,7 +331,7 @@ enum kvc_status kvc_forest_finish_with(struct kvc_forest *f, uint32_t block_toke
                                 "shorter window")
                      : kvc_spill_fail(f->spill, err);
     if (status == KVC_OK && !w.t->session && block_tokens)
-        kvc_sessions_sample(w.t, f->spill, &f->sample, &f->sample_extending);
+        kvc_sessions_sample(w.t, f->spill, &f->sample, &f->sample_linked);
     if (counts)
         kvc_forest_count(f, counts);
     kvc_spill_free(f->spill, &w.bits, &w.held_bits);

@@ -80,7 +80,7 @@ struct kvc_forest {
     struct kvc_spill_array held[KVC_A_COUNT];
     struct kvc_forgetting *forgetting; /* NULL: nothing is forgotten */
     bool infer_sessions;
-    uint64_t linked_turns, branches_off, sample, sample_extending;
+    uint64_t linked_turns, branches_off, sample, sample_linked;
 };
 
 static inline bool kvc_bit(const uint64_t *map, size_t i)
@@ -153,8 +153,8 @@ void kvc_forget_count(const struct kvc_forest *f, struct kvc_forest_counts *out)
  * memory. */
 bool kvc_sessions_infer(const struct kvc_trace *t, struct kvc_spill *spill, uint64_t n,
                         uint32_t *session, uint64_t *linked, uint64_t *branches);
-/* Of the first rows, how many extend an earlier one among them; both 0 without memory. */
+/* Of the first rows with ids, how many that would link to an earlier one; both 0 without memory. */
 void kvc_sessions_sample(const struct kvc_trace *t, struct kvc_spill *spill, uint64_t *rows,
-                         uint64_t *extending);
+                         uint64_t *linked);
 
 #endif

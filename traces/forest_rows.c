@@ -120,22 +120,28 @@ double kvc_forest_packed_row_bytes(const struct kvc_forest *forest)
     struct kvc_forest *f = (struct kvc_forest *)(uintptr_t)forest; /* for pointer(); not changed */
     uint64_t n = f->n_rows < SAMPLE ? f->n_rows : SAMPLE, first = f->n_rows - n;
     size_t bound = ZSTD_compressBound(SAMPLE * 8), sum = 0;
-    uint64_t *difference = kvc_malloc(SAMPLE, 8);
+    uint64_t *v = kvc_malloc(SAMPLE, 8);
     char *packed = kvc_malloc(bound, 1);
-    for (size_t i = 0; i < N_COLUMNS && difference && packed && n; i++) {
+    for (size_t i = 0; i < N_COLUMNS && v && packed && n; i++) {
         const char *p = *pointer(f, &columns[i]);
         if (!p)
             continue;
         const void *from = p + first * columns[i].size;
+        size_t size = columns[i].size;
         if (columns[i].array == KVC_A_TIME) {
             for (uint64_t k = 0; k < n; k++)
-                difference[k] = f->time_ns[first + k] - (k ? f->time_ns[first + k - 1] : 0);
-            from = difference;
+                v[k] = f->time_ns[first + k] - (k ? f->time_ns[first + k - 1] : 0);
+            from = v;
+        } else if (columns[i].array == KVC_A_PROMPT || columns[i].array == KVC_A_OUTPUT_NODE) {
+            for (uint64_t k = 0; k < n; k++) /* segments are 32 bits wide */
+                ((uint32_t *)v)[k] = (uint32_t)((const uint64_t *)from)[k];
+            from = v;
+            size = 4;
         }
-        size_t got = ZSTD_compress(packed, bound, from, n * columns[i].size, 1);
+        size_t got = ZSTD_compress(packed, bound, from, n * size, 1);
         sum += ZSTD_isError(got) ? 0 : got;
     }
-    kvc_free(difference);
+    kvc_free(v);
     kvc_free(packed);
     return n ? (double)sum / (double)n : 0;
 }

@@ -111,24 +111,26 @@ bool kvc_sessions_infer(const struct kvc_trace *t, struct kvc_spill *spill, uint
 }
 
 void kvc_sessions_sample(const struct kvc_trace *t, struct kvc_spill *spill, uint64_t *rows,
-                         uint64_t *extending)
+                         uint64_t *linked)
 {
     struct open_ends o = { 0 };
     uint64_t n = t->n_requests < SAMPLE ? t->n_requests : SAMPLE, *stack;
     size_t segments = 0;
-    *rows = *extending = 0;
+    *rows = *linked = 0;
     for (uint64_t r = 0; r < n; r++)
         if (t->prompt_seg[r] != KVC_SEG_NONE && t->prompt_seg[r] >= segments)
             segments = (size_t)t->prompt_seg[r] + 1;
     if (segments < MOST_SEGMENTS && create(&o, spill, segments, n))
         for (uint64_t r = 0; r < n; r++) {
-            bool any = false;
+            bool any;
             if (t->prompt_seg[r] == KVC_SEG_NONE)
                 continue;
-            find(t, &o, r, &any, &stack);
+            uint64_t q = find(t, &o, r, &any, &stack);
+            if (q != NONE)
+                *stack = o.below[q];
             open_end(t, &o, r);
             *rows += 1;
-            *extending += any;
+            *linked += q != NONE;
         }
     clear(&o, spill);
 }

@@ -71,6 +71,7 @@ typedef bool (*kvc_progress_fn)(void *user, const char *phase, uint64_t done, ui
 
 /* A forecast of an import, from what was read so far. */
 struct kvc_import_estimate {
+    bool fresh; /* worth telling: the first, or made from twice as much as the one before */
     uint64_t done_bytes, total_bytes; /* of the input as stored; total 0 = not known, then the
                                          _total figures are those so far */
     uint64_t text_bytes;              /* read so far, unpacked */
@@ -111,7 +112,8 @@ struct kvc_import_options {
                                  of the header; NULL = found by name */
     const char *spill_folder; /* of temporary files; NULL = $TMPDIR, else /tmp */
     uint64_t spill_over_bytes; /* what grows with the rows leaves memory beyond this; 0 = 512 MiB */
-    /* First after 64 MiB of text, then at each doubling; NULL = not wanted. */
+    /* Called with every piece read; fresh after 64 MiB of text and at each doubling. NULL = not
+     * wanted. */
     void (*estimate)(void *user, const struct kvc_import_estimate *estimate);
     void *estimate_user;
 };
