@@ -7,6 +7,7 @@
 #include "reports/billing.h"
 #include "reports/traffic.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -144,6 +145,31 @@ static enum kvc_status show(const struct kvc_cli *cli, const struct kvc_traffic 
     return status;
 }
 
+/* Of a cache's references to objects: no prompts, so nothing of what follows has a meaning. */
+static void show_objects(const struct kvc_cli *cli, const struct kvc_trace_stats *s,
+                         const struct kvc_import_report *report)
+{
+    struct kvc_json j;
+    if (!kvc_cli_json(cli)) {
+        printf("%" PRIu64 " references over %.6g s to %" PRIu64 " objects, digest %s\n"
+               "An object is one block here; of tokens, prompts and sessions nothing is known.\n"
+               "'kvcast ceiling' gives the hits of caches of any size.\n", s->requests,
+               (double)s->span_ns * 1e-9, s->blocks, s->digest);
+        return;
+    }
+    kvc_json_init(&j, true);
+    kvc_json_open_object(&j, NULL);
+    kvc_json_string(&j, "schema", "kvcast.inspect.v1");
+    kvc_json_string(&j, "version", kvc_version());
+    kvc_cli_json_trace(&j, s);
+    kvc_cli_json_report(&j, report);
+    kvc_json_close(&j);
+    char *text = kvc_json_take(&j);
+    if (text)
+        puts(text);
+    kvc_free(text);
+}
+
 static int run(struct kvc_cli *cli)
 {
     struct kvc_import_options io;
@@ -173,6 +199,15 @@ static int run(struct kvc_cli *cli)
     if (status == KVC_ERR_INPUT && !trace && report.n_engines && !report.accepted && !report.bad) {
         status = show_engines(cli, &report, &err);
         return status == KVC_OK ? KVC_EXIT_OK : kvc_cli_fail(cli, &err);
+    }
+    struct kvc_trace_stats stats = {.has_tokens = true};
+    if (status == KVC_OK)
+        kvc_trace_stats(trace, &stats);
+    if (status == KVC_OK && !stats.has_tokens) {
+        kvc_cli_import_report(cli, &report);
+        show_objects(cli, &stats, &report);
+        kvc_trace_destroy(trace);
+        return KVC_EXIT_OK;
     }
     if (status == KVC_OK)
         status = kvc_traffic_make(&traffic, trace, title_of(path), bytes, &err);
