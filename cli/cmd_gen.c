@@ -10,7 +10,7 @@
 static const struct kvc_cli_option options[] = {
     {"o", "F.jsonl", NULL, "where the log goes (- for stdout); .zst and .gz are packed"},
     {"duration", "TIME", "1h", "length of the log"},
-    {"rate", "N", "the kind's", "new sessions per second, the mean; of servegen: requests per second"},
+    {"rate", "N", "the kind's", "new sessions per second on average; of servegen: requests"},
     {"burstiness", "CV", "1",
      "standard deviation over mean of the gaps between sessions: 1 is a Poisson process, above it "
      "sessions come in bursts, below it evenly (a gamma law)"},
@@ -22,14 +22,14 @@ static const struct kvc_cli_option options[] = {
     {"turn-tokens", "N", "the kind's", "mean length of a turn's own text"},
     {"output-tokens", "N", "the kind's", "mean length of an answer"},
     {"length-cv", "CV", "uniform",
-     "standard deviation over mean of both, lognormal; without it they are uniform between half and "
-     "one and a half of the mean"},
+     "standard deviation over mean of both, lognormal; without it they are uniform between half "
+     "and one and a half of the mean"},
     {"documents", "N", "the kind's", "distinct contexts, drawn by Zipf's law; 0 = each its own"},
     {"zipf", "S", "1", "its exponent: document k is drawn in proportion to k^-S; 0 = all alike"},
     {"think", "TIME", "the kind's", "mean pause between an answer and the next turn, exponential"},
     {"tool-calls", "N", "0",
-     "mean number of tool calls between two turns of a person (geometric): each turn is followed by "
-     "a tool with probability N / (N + 1), else by --think"},
+     "mean number of tool calls between two turns of a person (geometric): each turn is followed "
+     "by a tool with probability N / (N + 1), else by --think"},
     {"tool-gap", "TIME", "3s", "mean time a tool takes, exponential"},
     {"tenants", "N", "0", "tenants t0, t1, .. a session has one, drawn by Zipf's law, exponent 1"},
     {"models", "LIST", "none", "big=1,small=3: a session has one, drawn by weight"},
@@ -160,8 +160,8 @@ static int run_servegen(struct kvc_cli *cli, const char *out)
     if (r.empty_prompts)
         fprintf(stderr, "kvcast: note: %llu prompts of 0 tokens written with 1\n",
                 (unsigned long long)r.empty_prompts);
-    fprintf(stderr, "kvcast: note: the models say nothing of shared prefixes: hit rates of this log "
-            "are unknown\nkvcast: %llu requests of %u clients, seed %llu: %s\n",
+    fprintf(stderr, "kvcast: note: the models say nothing of shared prefixes: hit rates of this "
+            "log are unknown\nkvcast: %llu requests of %u clients, seed %llu: %s\n",
             (unsigned long long)r.requests, r.clients - r.clients_without_lengths,
             (unsigned long long)config.seed, out);
     return KVC_EXIT_OK;

@@ -8,7 +8,7 @@
 #include "traces/trace.h"
 
 /* Renumbers in place: segments that prompts reach first, then those that only known outputs do.
- * Names no request has are dropped. False: no memory; the trace is then only fit to be destroyed. */
+ * Names no request has are dropped. False: no memory; the trace is only fit to be destroyed. */
 bool kvc_trace_canonical(struct kvc_trace *trace, struct kvc_spill *spill);
 
 #endif

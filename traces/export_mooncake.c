@@ -146,7 +146,7 @@ static enum kvc_status write_log(struct kvc_export *x, struct kvc_error *err)
     kvc_free(w.models);
     kvc_free(inferred);
     if (ok && t->n_requests && x->report->left_out == t->n_requests)
-        return kvc_fail(err, KVC_ERR_INPUT, "no request that was served and has input tokens: nothing to "
+        return kvc_fail(err, KVC_ERR_INPUT, "no request was served and has input tokens: nothing to "
                         "write");
     return ok ? KVC_OK : kvc_fail_nomem(err);
 }

@@ -448,7 +448,8 @@ static enum kvc_status read_models(struct gen *g, struct kvc_error *err)
             return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "models", "%s", rule);
         for (size_t i = 0; i < k; i++)
             if (p[i] < ' ' || p[i] == '"' || p[i] == '\\' || (unsigned char)p[i] > 126)
-                return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "models", "plain names are expected");
+                return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "models",
+                                   "plain names are expected");
         memcpy(g->model[w->n], p, k);
         w->at[w->n] = (w->n ? w->at[w->n - 1] : 0) + weight;
         w->n++;

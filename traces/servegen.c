@@ -3,8 +3,8 @@
  *
  * A client's window of T seconds at rate r gets n = rT requests (r comes from counts, so that is
  * whole; a scaled rate is rounded at random, its mean kept). n + 1 gaps are drawn from the window's
- * law and scaled to fill T, so that the rate is the model's, and the gaps' spread is the law's. That
- * takes the gaps' sum beforehand: the stream is run through twice. Lengths are drawn from the window
+ * law and scaled to fill T: the rate is the model's, and the gaps' spread is the law's. That takes
+ * the gaps' sum beforehand: the stream is run through twice. Lengths are drawn from the window
  * of lengths, input and output independently, as the model has no more than that. */
 #include "traces/servegen.h"
 
@@ -205,8 +205,8 @@ static enum kvc_status span(struct draw *d, struct kvc_error *err)
     d->end_s = d->begin_s + (c->duration_ns + 999999999) / 1000000000;
     d->end_s = !c->duration_ns || d->end_s > end ? end : d->end_s;
     if (d->begin_s % d->models.window_s || c->from_ns % 1000000000)
-        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "from", "the models have windows of %llu s: "
-                           "begin at a multiple of that", (unsigned long long)d->models.window_s);
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "from", "the models have windows of %llu "
+                           "s: begin at a multiple of that", (unsigned long long)d->models.window_s);
     if (d->begin_s >= d->end_s)
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "from", "the models end at %llu s",
                            (unsigned long long)end);
@@ -220,8 +220,8 @@ static enum kvc_status set_scale(struct draw *d, struct kvc_error *err)
     d->report->model_requests_per_s = all;
     d->report->requests_per_s_without_lengths = all - with;
     if (with == 0)
-        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "from", "no client with lengths has a request "
-                           "in this span");
+        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "from", "no client with lengths has a "
+                           "request in this span");
     d->scale = d->config->requests_per_s > 0 ? d->config->requests_per_s / with : 1;
     if (!(d->config->requests_per_s >= 0) || with * d->scale > 1e6)
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "rate",

@@ -125,8 +125,8 @@ enum kvc_status kvc_servegen_load(struct kvc_servegen *m, const char *path, stru
     if (status != KVC_OK)
         return status;
     if (!kvc_stream_is_tar(s))
-        status = kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL, "ServeGen's models come as a folder "
-                             "or a tar of chunk-N-trace.csv and chunk-N-dataset.json");
+        status = kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL, "ServeGen's models come as a "
+                             "folder or a tar of chunk-N-trace.csv and chunk-N-dataset.json");
     if (status == KVC_OK)
         status = from_tar(m, s, path, err);
     kvc_stream_close(s);

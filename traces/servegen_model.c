@@ -215,7 +215,8 @@ static enum kvc_status take_lengths(struct kvc_servegen_client *c, const char *n
     struct kvc_jval *root = NULL;
     enum kvc_status status = kvc_json_parse(&root, text, n, false, name, 1, err);
     if (status == KVC_OK && kvc_jval_kind(root) != KVC_JOBJECT)
-        status = kvc_fail_at(err, KVC_ERR_INPUT, name, 1, NULL, "an object with windows is expected");
+        status = kvc_fail_at(err, KVC_ERR_INPUT, name, 1, NULL,
+                             "an object with windows is expected");
     for (const struct kvc_jval *v = status == KVC_OK ? kvc_jval_first(root) : NULL;
          v && status == KVC_OK; v = kvc_jval_next(v)) {
         uint64_t start;

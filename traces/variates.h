@@ -16,7 +16,8 @@ static inline double kvc_draw_exponential(uint64_t *stream)
 static inline double kvc_draw_normal(uint64_t *stream)
 {
     for (;;) {
-        double x = 2 * kvc_rng_unit(stream) - 1, y = 2 * kvc_rng_unit(stream) - 1, s = x * x + y * y;
+        double x = 2 * kvc_rng_unit(stream) - 1, y = 2 * kvc_rng_unit(stream) - 1;
+        double s = x * x + y * y;
         if (s > 0 && s < 1)
             return x * sqrt(-2 * log(s) / s);
     }
