@@ -117,6 +117,10 @@ bench:
 	@$(MAKE) --no-print-directory -s -j$(JOBS) bench-programs
 	@CC="$(CC)" CFLAGS="$(CFLAGS)" sh tools/bench.sh $(B)
 
+# Fuzzing of the readers, SECONDS each (300); JOBS side by side; TARGETS=names.
+fuzz:
+	@JOBS=$(JOBS) sh tools/fuzz.sh $(or $(SECONDS),300) $(TARGETS)
+
 # ---- for users ----
 
 deps:
@@ -153,6 +157,6 @@ install: all $(B)/libkvcast.so.$(SOVERSION)
 clean:
 	rm -rf build
 
-.PHONY: all lib-objects tests test check asan tsan layers bench bench-programs deps quickstart man readme docs/kvcast.1 install clean
+.PHONY: all lib-objects tests test check fuzz asan tsan layers bench bench-programs deps quickstart man readme docs/kvcast.1 install clean
 .SECONDARY:
 -include $(patsubst %.o,%.d,$(LIB_OBJ) $(CLI_OBJ) $(TEST_LIB_OBJ)) $(TEST_BIN:=.d) $(BENCH_BIN:=.d)

@@ -62,12 +62,18 @@ static const struct kept_text *find(const struct kvc_breaks *b, uint64_t key)
     return k->text && k->key == key ? k->text : NULL;
 }
 
+static void release(struct kvc_breaks *b, struct kept_text *text)
+{
+    if (--text->refs)
+        return;
+    b->kept_bytes -= text->n;
+    kvc_free(text);
+}
+
 static void forget(struct kvc_breaks *b, struct kept *k)
 {
-    if (k->text && --k->text->refs == 0) {
-        b->kept_bytes -= k->text->n;
-        kvc_free(k->text);
-    }
+    if (k->text)
+        release(b, k->text);
     *k = (struct kept){0};
 }
 
@@ -81,7 +87,7 @@ static bool keep(struct kvc_breaks *b, const uint64_t keys[KEYS])
     if (!text)
         return false;
     text->n = n;
-    text->refs = 0;
+    text->refs = 1; /* ours, as two keys may have one place */
     memcpy(text->bytes, b->text, n);
     b->kept_bytes += n;
     for (int i = 0; i < KEYS; i++) {
@@ -92,6 +98,7 @@ static bool keep(struct kvc_breaks *b, const uint64_t keys[KEYS])
         *k = (struct kept){keys[i], text};
         text->refs++;
     }
+    release(b, text);
     return true;
 }
 

@@ -316,7 +316,7 @@ enum kvc_status kvc_forest_add(struct kvc_forest *f, const struct kvc_row *row,
         return kvc_fail_nomem(err);
     p->row = *row;
     p->row.ids = p->ids;
-    p->row.output_ids = p->ids + row->n_ids;
+    p->row.output_ids = row->n_output_ids ? p->ids + row->n_ids : NULL;
     if (row->n_ids)
         memcpy(p->ids, row->ids, row->n_ids * sizeof(*p->ids));
     if (row->n_output_ids)
