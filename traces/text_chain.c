@@ -23,7 +23,10 @@ uint64_t kvc_text_byte_weight(double bytes_per_token)
     double r = !(bytes_per_token > 0x1p-10) ? 0x1p-10
                : bytes_per_token > 0x1p20   ? 0x1p20
                                             : bytes_per_token;
-    return (uint64_t)((double)KVC_TOKEN_UNIT / r + 0.5);
+    /* Rounded up: R bytes are a token, not a hair less. */
+    double weight = (double)KVC_TOKEN_UNIT / r;
+    uint64_t whole = (uint64_t)weight;
+    return whole + ((double)whole < weight);
 }
 
 void kvc_chain_start(struct kvc_text_chain *c, const struct kvc_text_cut *cut)

@@ -135,14 +135,15 @@ static void reconcile(struct cutter *k, struct kvc_log_row *row)
     uint64_t stated = row->input_tokens * KVC_TOKEN_UNIT;
     count_error(t, row, k->c->at - k->gaps);
     if (stated > k->c->at) {
-        uint64_t missing = (stated - k->c->at) / KVC_TOKEN_UNIT;
+        uint64_t missing = (stated - k->c->at + KVC_TOKEN_UNIT / 2) / KVC_TOKEN_UNIT;
         t->padded_tokens += missing;
         t->padded_rows += missing > 0;
         t->short_rows += missing > row->input_tokens / 2;
         add_gap(k, row->input_tokens);
     } else {
-        t->cut_tokens += (k->c->at - stated) / KVC_TOKEN_UNIT;
-        t->cut_rows += k->c->at - stated >= KVC_TOKEN_UNIT;
+        uint64_t beyond = (k->c->at - stated + KVC_TOKEN_UNIT / 2) / KVC_TOKEN_UNIT;
+        t->cut_tokens += beyond;
+        t->cut_rows += beyond > 0;
     }
 }
 
