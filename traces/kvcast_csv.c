@@ -114,11 +114,13 @@ static bool ids(struct reader *r, enum column c, struct kvc_id_buffer *buffer, s
 {
     const struct kvc_span *f = &r->field[c];
     *n = from;
+    if (!f->text)
+        return true;
     if (!kvc_grow((void **)&buffer->v, &buffer->cap, from + f->n / 2 + 1, sizeof(*buffer->v))) {
         kvc_fail_nomem(&r->bad);
         return false;
     }
-    for (const char *p = f->text, *end = p + f->n; p && p < end; p++)
+    for (const char *p = f->text, *end = p + f->n; p < end; p++)
         if (!digits(&p, end, &buffer->v[(*n)++]) || (p < end && (*p != ' ' || p + 1 == end)))
             return wrong(r, columns[c], "block ids with one space between are expected");
     return true;
