@@ -171,7 +171,8 @@ static bool convert(struct reader *r, struct kvc_log_row *row, uint64_t *block)
         return *block || wrong(r, columns[BLOCK], "missing");
     if (n > (in + out) / *block)
         return wrong(r, columns[OUTPUT_IDS], "more full blocks than prompt and answer have");
-    memcpy(r->out.v, r->ids.v, full * sizeof(*r->ids.v));
+    if (full)
+        memcpy(r->out.v, r->ids.v, full * sizeof(*r->ids.v));
     row->output_ids = r->out.v;
     row->n_output_ids = n;
     return true;
