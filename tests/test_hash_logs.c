@@ -180,7 +180,7 @@ static void case_c11_whole_seconds(void **state)
     HEAD "\"event_time_unix_ms\":1777312801000,\"request\":{\"request_id\":\"r\","                 \
     "\"request_received_ms\":" #received ",\"output_tokens\":16," REPLAY(64, in, ids) "}}"
 #define AGENT(who, received, total)                                                                \
-    HEAD "\"event_time_unix_ms\":1777312801000,\"agent_context\":{\"trajectory_id\":\"" who "\"},"  \
+    HEAD "\"event_time_unix_ms\":9,\"agent_context\":{\"trajectory_id\":\"" who "\"},"             \
     "\"request\":{\"model\":\"m\",\"input_tokens\":128,\"output_tokens\":16,"                      \
     "\"request_received_ms\":" #received ",\"total_time_ms\":" #total ",\"cached_tokens\":64,"     \
     REPLAY(64, 128, "1,2") "}}"
@@ -218,7 +218,7 @@ static void dynamo_tells_turns_and_caches(void **state)
                    HEAD "\"event_time_unix_ms\":5000,\"request\":{\"input_tokens\":300,"
                    "\"output_tokens\":2,\"total_time_ms\":1000,\"finish_reason_metadata\":"
                    "{\"finish_reason\":\"cancelled\"}}}\n"
-                   "{\"schema\":\"dynamo.request.trace.v1\",\"event_type\":\"tool_end\",\"tool\":{}}\n"
+                   "{\"schema\":\"dynamo.request.trace.v1\",\"event_type\":\"tool_end\"}\n"
                    AGENT("a", 1750, 100) "\n" AGENT("a", 1800, 100) "\n"),
         0, &r);
     assert_int_equal(r.accepted, 5);
@@ -494,7 +494,7 @@ static void tair_event_log(void **state)
     assert_int_equal(s.span_ns / 1000000000, 1168);
     assert_true(log_note(&r, "3265 of 4246 keys looked up (0.769)"));
     struct kvc_hits h = content(t);
-    assert_true(h.hit_blocks >= 3265 && h.hit_blocks <= 3267); /* lookups and writes all but agree */
+    assert_true(h.hit_blocks >= 3265 && h.hit_blocks <= 3267); /* as writes, all but one */
     kvc_trace_destroy(t);
 }
 

@@ -134,13 +134,14 @@ static void agentic_rows_are_taken(void **state)
     struct kvc_import_report r;
     struct kvc_trace *t = trace_import(
         trace_text("agentic",
-                   "{\"request_id\":\"a\",\"session_id\":\"s\",\"timestamp\":1000.0,\"input_length\":9,"
-                   "\"output_length\":1,\"prefix_reset\":true,\"branches\":[\"b\"],\"priority\":3,"
+                   "{\"request_id\":\"a\",\"session_id\":\"s\",\"timestamp\":1000.0,"
+                   "\"input_length\":9,\"output_length\":1,\"prefix_reset\":true,\"branches\":[\"b\"],\"priority\":3,"
                    "\"request_kind\":\"root\"}\n"
-                   "{\"request_id\":\"b\",\"session_id\":\"s\",\"input_length\":9,\"output_length\":1,"
+                   "{\"session_id\":\"s\",\"input_length\":9,\"output_length\":1,"
                    "\"wait_for\":[\"a\"],\"delay\":10.5,\"tool_wait_ms\":2500}\n"
-                   "{\"request_id\":\"c\",\"session_id\":\"s\",\"input_length\":9,\"output_length\":1,"
-                   "\"tool_wait_ms\":1,\"wait_for\":[],\"branches\":null,\"prefix_reset\":false}\n"),
+                   "{\"session_id\":\"s\",\"input_length\":9,\"output_length\":1,"
+                   "\"tool_wait_ms\":1,\"wait_for\":[],\"branches\":null,"
+                   "\"prefix_reset\":false}\n"),
         0, &r);
     assert_int_equal(r.accepted, 3);
     assert_int_equal(t->think_ns[1], 2510500000u);
@@ -158,9 +159,8 @@ static void seconds_are_noticed_and_can_be_named(void **state)
 {
     (void)state;
     struct kvc_import_report r;
-    const char *path = trace_text("s", "{\"timestamp\":0.0,\"input_length\":9,\"output_length\":1}\n"
-                                       "{\"timestamp\":0.2,\"input_length\":9,\"output_length\":1}\n"
-                                       "{\"timestamp\":0.4,\"input_length\":9,\"output_length\":1}\n");
+#define AT(time) "{\"timestamp\":" time ",\"input_length\":9,\"output_length\":1}\n"
+    const char *path = trace_text("s", AT("0.0") AT("0.2") AT("0.4"));
     struct kvc_trace *t = trace_import(path, 0, &r);
     assert_int_equal(t->arrival_ns[2], 400000);
     assert_true(log_note(&r, "3 rows within 0.4 ms"));

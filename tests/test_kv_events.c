@@ -20,7 +20,7 @@ static void residency_is_counted(void **state)
     struct kvc_import_report r;
     struct kvc_trace *t = trace_import(
         trace_text("one",
-                   "[100.5, [[\"BlockStored\", [11,12,13], null, [1,2,3,4,5,6], 2, null, \"GPU\"]]]\n"
+                   "[100.5, [[\"BlockStored\", [11,12,13], null, [1,2,3,4,5,6], 2,null,\"GPU\"]]]\n"
                    "[101.5, [[\"BlockStored\", [14], 13, [7,8], 2]], 0]\n" /* medium not stated */
                    "[102.0, [[\"BlockStored\", [21], 12, [9,9], 2, null, \"GPU\"],"
                    "[\"BlockRemoved\", [13], \"GPU\"]], 0]\n"
@@ -35,8 +35,8 @@ static void residency_is_counted(void **state)
     assert_int_equal(r.bad, 0);
     assert_int_equal(t->block_tokens, 2);
     assert_true(log_note(&r, "never a hit"));
-    assert_true(log_note(&r, "GPU: 6 blocks stored (1 of them again), 1 removed, 5 cleared, at most "
-                             "5 resident, 0 at the end; not counted: 1 stored while there, 1 "
+    assert_true(log_note(&r, "GPU: 6 blocks stored (1 of them again), 1 removed, 5 cleared, at "
+                             "most 5 resident, 0 at the end; not counted: 1 stored while there, 1 "
                              "removed unseen"));
     assert_true(log_note(&r, "GPU: the 1 removed blocks had been there 1.5 s"));
     assert_true(log_note(&r, "CPU: 1 blocks stored (0 of them again), 1 removed, 0 cleared"));
@@ -54,7 +54,7 @@ static void chains_are_what_was_stored(void **state)
     struct kvc_trace *t = trace_import(
         trace_text("chains",
                    "{\"ts\":1.0,\"events\":[{\"type\":\"BlockStored\",\"block_hashes\":[1,2,3],"
-                   "\"parent_block_hash\":null,\"token_ids\":[],\"block_size\":16}],\"dp_rank\":0}\n"
+                   "\"parent_block_hash\":null,\"token_ids\":[],\"block_size\":16}]}\n"
                    "{\"ts\":1.5,\"events\":[{\"type\":\"BlockStored\",\"block_hashes\":[4],"
                    "\"parent_block_hash\":3,\"block_size\":16},"
                    "{\"type\":\"BlockStored\",\"block_hashes\":[5],\"parent_block_hash\":4,"
@@ -207,7 +207,8 @@ static void wrong_messages_are_named(void **state)
 static void packed_events_are_refused_by_name(void **state)
 {
     (void)state;
-    static const char packed[] = "\x93\xcb\x41\xd9\x00\x00\x00\x00\x00\x00\x91\x95\xab" "BlockStored"
+    static const char packed[] = "\x93\xcb\x41\xd9\x00\x00\x00\x00\x00\x00\x91\x95\xab"
+                                 "BlockStored"
                                  "\x91\x01\xc0\x90\x10";
     const char *says = trace_import_error(trace_file("packed", packed, sizeof(packed) - 1), NULL);
     assert_non_null(strstr(says, "MessagePack"));
@@ -270,7 +271,8 @@ static void residency_equals_a_list_and_a_loop(void **state)
         struct kvc_trace *t = trace_import(trace_path("random"), 0, &r);
         snprintf(text, sizeof(text), "engine: %u blocks stored (%u of them again), %u removed, %u "
                  "cleared, at most %u resident, %u at the end; not counted: %u stored while there, "
-                 "%u removed unseen", stored, again, removed, cleared, peak, here, already, unknown);
+                 "%u removed unseen", stored, again, removed, cleared, peak, here, already,
+                 unknown);
         if (!log_note(&r, text))
             fail_msg("round %u: no note \"%s\"", round, text);
         snprintf(text, sizeof(text), "%.3g s at most", longest);

@@ -196,7 +196,7 @@ static void sessions_are_rows_of_requests(void **state)
     assert_int_equal(r.accepted, 5);
     assert_int_equal(t->n_sessions, 3);
     assert_int_equal(log_tally(&r, "named like one before"), 1);
-    assert_int_equal(t->arrival_ns[3], 50); /* the second: its time is the first's plus the tool's */
+    assert_int_equal(t->arrival_ns[3], 50); /* the first's time plus the tool's */
     assert_int_equal(t->think_ns[0], KVC_TIME_NONE);
     assert_int_equal(t->think_ns[3], 50);
     assert_int_equal(t->think_ns[4], 0);

@@ -2,7 +2,7 @@
  * Fuzz target: one Mooncake row. Both readers see it; what the fast one takes, the careful one
  * must read the same.
  *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I. -Iinclude \
- *       tests/fuzz/fuzz_mooncake.c traces/?*.c base/?*.c -lzstd -lz -lcjson -lm */
+ *       tests/fuzz/fuzz_mooncake.c traces/?*.c base/?*.c -lzstd -lz -lcjson -lpcre2-8 -lm */
 #include "base/alloc.h"
 #include "traces/mooncake.h"
 
