@@ -184,7 +184,8 @@ static enum kvc_status let_go(struct reader *r, size_t n, struct kvc_error *err)
             status = hand_on(r, &r->held[i], err);
         release(r->held[i].tree);
     }
-    memmove(r->held, r->held + n, (r->n_held - n) * sizeof(*r->held));
+    if (n)
+        memmove(r->held, r->held + n, (r->n_held - n) * sizeof(*r->held));
     r->n_held -= n;
     r->im->lines.line = line;
     return status;
