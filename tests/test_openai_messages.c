@@ -91,12 +91,9 @@ static void escapes_are_their_characters(void **state)
         "\"messages\":[{\"role\":\"user\",\"content\":\"caf\xc3\xa9 \xf0\x9f\x98\x80 \\\"a/b\\\"\\n\"}]",
         "\"messages\":[{\"role\":\"user\",\"content\":\"caf\\u00e9 \\ud83d\\ude00 \\\"a\\/b\\u0022\\u000a\"}]",
         "\"messages\":[{\"content\":\"caf\\u00E9 \\uD83D\\uDE00 \\\"a/b\\\"\\n\",\"role\":\"user\"}]",
-        "\"messages\" : [ { \"role\" : \"user\" , \"content\" : [ { \"type\":\"text\",\"text\":\"caf\"},"
-        "{\"type\":\"text\",\"text\":\"\xc3\xa9 \\ud83d\xf0\x9f\"} ] } ]",
         "\"messages\":[{\"role\":\"user\",\"content\":\"cafe \xf0\x9f\x98\x80 \\\"a/b\\\"\\n\"}]",
     };
-    const char *use[] = { rows[0], rows[1], rows[2], rows[4] };
-    one_prompt(use, 4);
+    one_prompt(rows, 4);
 }
 
 static void parts_and_places_make_no_difference(void **state)
@@ -126,8 +123,8 @@ static void tools_come_first_without_blanks(void **state)
     (void)state;
     static const char *const rows[] = {
         "\"tools\":[{\"name\":\"f\",\"max\":1.50,\"d\":\"\xc3\xa9 \\\"\"}],\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]",
-        "\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}],\"tools\":[ { \"name\" : \"f\", \"max\" : 1.50 ,"
-        "\"d\":\"\\u00e9 \\\"\", \"cache_control\":{\"type\":\"ephemeral\"} } ]",
+        ("\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}],\"tools\":[ { \"name\" : \"f\", \"max\" : 1.50 ,"
+        "\"d\":\"\\u00e9 \\\"\", \"cache_control\":{\"type\":\"ephemeral\"} } ]"),
         "\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}],\"tools\":[{\"name\":\"f\",\"max\":1.5,\"d\":\"\xc3\xa9 \\\"\"}]",
     };
     one_prompt(rows, 3);
@@ -236,6 +233,30 @@ static void same_text_and_count_same_tail(void **state)
     assert_int_equal(kvc_trace_blocks(t, 3), 2);
     assert_true(noted("126 stated tokens are not in the text"));
     assert_true(noted("3 rows show less than half"));
+    kvc_trace_destroy(t);
+}
+
+/* With a tokenizer the blocks are those of its tokens: "Hello", " world", "'s". */
+static void tokenizers_cut_exactly(void **state)
+{
+    (void)state;
+    const char *tokenizer = trace_text("tokenizer.json",
+        "{\"added_tokens\":[],\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
+        "\"use_regex\":true},\"model\":{\"type\":\"BPE\",\"ignore_merges\":true,\"merges\":[],\"vocab\":"
+        "{\"Hello\":0,\"\xc4\xa0\":1,\"\xc4\xa0world\":2,\"'s\":3,\"world\":4}}}");
+    struct kvc_trace *t = import(trace_text("tokens",
+        "{\"timestamp\":1,\"prompt\":\"Hello world\",\"response\":\"'s\"}\n"
+        "{\"timestamp\":2,\"prompt\":\"Hello world's world\",\"usage\":{\"prompt_tokens\":4}}\n"
+        "{\"timestamp\":3,\"prompt\":\"Hello's world\",\"usage\":{\"prompt_tokens\":3}}\n"
+        "{\"timestamp\":4000,\"output_length\":1,\"messages\":[{\"role\":\"user\",\"content\":\"Hello world\"}]}\n"),
+        1, tokenizer);
+    assert_int_equal(t->input_tokens[0], 2);
+    assert_int_equal(t->output_tokens[0], 1);
+    assert_int_equal(prompts(t, 0, 1), 2);
+    assert_int_equal(prompts(t, 1, 2), 1);
+    assert_int_equal(t->input_tokens[3], 3 + 2 + 3);
+    assert_true(noted("off by 0.1 % (median), 0.1 % (p90)")); /* the finest step it is told in */
+    assert_true(noted("cut by the tokenizer.json given"));
     kvc_trace_destroy(t);
 }
 
@@ -568,6 +589,7 @@ int main(void)
         cmocka_unit_test(rates_are_learned),
         cmocka_unit_test(frames_weigh_three_tokens),
         cmocka_unit_test(same_text_and_count_same_tail),
+        cmocka_unit_test(tokenizers_cut_exactly),
         cmocka_unit_test(answers_carried_over),
         cmocka_unit_test(stripped_thinking_is_no_reuse),
         cmocka_unit_test(answers_in_the_row),

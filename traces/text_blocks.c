@@ -53,7 +53,7 @@ enum kvc_status kvc_text_check(const struct kvc_import_options *options, struct 
     double rate;
     uint64_t key[2];
     enum kvc_status status = parse_rate(options->tokenizer, &rate, err);
-    if (status == KVC_OK && options->tokenizer && !rate && access(options->tokenizer, R_OK) != 0)
+    if (status == KVC_OK && options->tokenizer && rate <= 0 && access(options->tokenizer, R_OK) != 0)
         return kvc_fail_at(err, KVC_ERR_IO, options->tokenizer, 0, "--tokenizer",
                            "can't be read: %s; bytes:R or a tokenizer.json is expected",
                            strerror(errno));
@@ -69,7 +69,7 @@ static enum kvc_status start(struct kvc_import *im, struct kvc_text_import *t, s
     enum kvc_status status = kvc_salt_read(im->options->salt_file, t->key, err);
     if (status == KVC_OK)
         status = parse_rate(tokenizer, &t->given_rate, err);
-    if (status == KVC_OK && tokenizer && !t->given_rate) {
+    if (status == KVC_OK && tokenizer && t->given_rate <= 0) {
         status = kvc_tokenizer_open(&t->tokenizer, tokenizer, err);
         if (status == KVC_OK)
             status = kvc_encoder_create(&t->encoder, t->tokenizer, err);
@@ -115,7 +115,7 @@ static uint64_t weight_of(struct kvc_text_import *t, struct kvc_text_rate *r)
 {
     if (t->encoder)
         return KVC_TOKEN_UNIT / sizeof(uint32_t); /* ids of 4 bytes take the place of text */
-    if (!r->weight && t->given_rate) {
+    if (!r->weight && t->given_rate > 0) {
         r->bytes_per_token = t->given_rate;
         r->weight = kvc_text_byte_weight(t->given_rate);
     } else if (!r->weight) {
@@ -298,7 +298,7 @@ double kvc_text_rate(const struct kvc_import *im)
     const struct kvc_text_import *t = im->text;
     if (!t || !t->started)
         return 0;
-    double rate = t->given_rate ? t->given_rate : t->pooled.bytes_per_token;
+    double rate = t->given_rate > 0 ? t->given_rate : t->pooled.bytes_per_token;
     return rate > 0 ? rate : KVC_TEXT_DEFAULT_RATE;
 }
 

@@ -11,7 +11,7 @@
 #define LONGEST ((uint32_t)1 << 24) /* tokens; no model's context comes near */
 
 /* Tags of marks. A frame's value is its role, a kind's is the kind. */
-enum { TAG_FRAME = 1, TAG_KIND, TAG_MEDIA, TAG_UNKNOWN, TAG_GAP };
+enum { TAG_FRAME = 1, TAG_KIND, TAG_MEDIA, TAG_UNKNOWN, TAG_GAP, TAG_AROUND };
 
 struct cutter {
     struct kvc_import *im;
@@ -44,6 +44,16 @@ static enum kvc_status add_text(struct cutter *k, const char *text, size_t n,
     if (status == KVC_OK)
         kvc_chain_bytes(k->c, (const char *)t->tokens.v, t->tokens.n * sizeof(*t->tokens.v));
     return status;
+}
+
+/* What a tokenizer puts before a text that no chat template frames: "<s>", say. */
+static void add_around(struct cutter *k)
+{
+    const uint32_t *before, *after;
+    size_t n_before, n_after;
+    kvc_tokenizer_around(k->t->tokenizer, &before, &n_before, &after, &n_after);
+    if (n_before)
+        kvc_chain_mark(k->c, TAG_AROUND, before[0], n_before * KVC_TOKEN_UNIT);
 }
 
 /* The tokens the serving system counted beyond the estimate come where the text ends. */
@@ -253,6 +263,21 @@ static enum kvc_status too_long(struct kvc_import *im, const struct kvc_log_row 
     return kvc_import_bad(im, &bad, err);
 }
 
+/* A tokenizer may give up on a text; that is one row's fault. */
+static enum kvc_status not_cut(struct kvc_import *im, enum kvc_status status,
+                               const struct kvc_error *why, struct kvc_error *err)
+{
+    struct kvc_error bad;
+    if (status == KVC_ERR_LIMIT) {
+        kvc_fail_at(&bad, KVC_ERR_INPUT, kvc_import_file(im), kvc_import_line_number(im), NULL,
+                    "%.400s", why->text);
+        return kvc_import_bad(im, &bad, err);
+    }
+    if (err)
+        *err = *why;
+    return status;
+}
+
 /* A row whose prompt is not in the log. */
 static enum kvc_status without_text(struct kvc_import *im, const struct kvc_log_row *row,
                                     const struct kvc_text_facts *facts, struct kvc_error *err)
@@ -272,13 +297,16 @@ enum kvc_status kvc_text_cut_row(struct kvc_import *im, struct kvc_text_import *
 {
     struct cutter k = { .im = im, .t = t, .c = &t->chain };
     struct kvc_text_cut cut = { t->key[0], t->key[1], byte_weight, kvc_import_block_tokens(im) };
+    struct kvc_error why = { 0 };
     bool answer_known = false;
     if (!p->n)
         return without_text(im, row, facts, err);
     kvc_chain_start(k.c, &cut);
-    enum kvc_status status = add_pieces(&k, p, 0, p->n_input, err);
+    if (t->encoder && !p->chat)
+        add_around(&k);
+    enum kvc_status status = add_pieces(&k, p, 0, p->n_input, &why);
     if (status != KVC_OK)
-        return status;
+        return not_cut(im, status, &why, err);
     k.text_end = k.c->at;
     uint64_t state = kvc_chain_state(k.c);
     if (!facts->input_stated) {
@@ -294,9 +322,9 @@ enum kvc_status kvc_text_cut_row(struct kvc_import *im, struct kvc_text_import *
     uint64_t partial = kvc_chain_state(k.c);
     size_t at_end = k.c->n_ids;
     if (status == KVC_OK)
-        status = add_answer(&k, p, row, facts, &answer_known, err);
+        status = add_answer(&k, p, row, facts, &answer_known, &why);
     if (status != KVC_OK)
-        return status;
+        return not_cut(im, status, &why, err);
     if (p->chat && !kvc_text_ends_put(&t->ends, &(struct kvc_text_end){
                        .state = state, .tokens = row->input_tokens, .exact = facts->input_stated,
                        .output = facts->output_stated ? row->output_tokens : KVC_ID_NONE }))
