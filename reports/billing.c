@@ -192,7 +192,8 @@ void kvc_bill_text(struct kvc_text *t, const struct kvc_bill *b, const struct kv
                       (ull)b->unknown_requests, b->unknown_low_usd, b->unknown_high_usd);
     if (b->spend_is_twice)
         kvc_text_addf(t, "  the stated spend is what comes of billing cached tokens at the full "
-                      "price and once more as cached: $%.6g too much\n", r->spend_usd - b->cost_usd);
+                      "price and once more as cached: $%.6g too much\n",
+                      r->spend_usd - b->cost_usd);
     if (b->models > 1)
         kvc_text_addf(t, "  one price for %u models; model=NAME in --prices takes one of them\n",
                       b->models);

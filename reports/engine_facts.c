@@ -122,7 +122,7 @@ static void text_engine(struct kvc_text *t, const struct kvc_engine_facts *e)
     if (e->kv_used_peak >= 0)
         kvc_text_addf(t, "    KV cache at most %.1f %% full\n", 100 * e->kv_used_peak);
     if (e->hit_rate_last >= 0)
-        kvc_text_addf(t, "    prefix hit rate %.1f %% at last (by tokens, of its recent requests)\n",
+        kvc_text_addf(t, "    prefix hit rate %.1f %% at last (by tokens, recent requests)\n",
                       100 * e->hit_rate_last);
     if (e->external_hit_rate_last >= 0)
         kvc_text_addf(t, "    external prefix hit rate %.1f %% at last\n",

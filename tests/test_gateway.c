@@ -95,7 +95,8 @@ static void rows_of_every_outcome_are_told_apart(void **state)
                    CALL("5", "\"prompt_tokens\":0,\"status\":\"success\"")
                    CALL("6", "\"prompt_tokens\":10,\"cache_hit\":true")
                    CALL("7", "\"prompt_tokens\":10,\"endTime\":\"2026-03-02 08:00:00Z\"")
-                   "{\"call_type\":\"aembedding\",\"startTime\":\"2026-03-02\",\"prompt_tokens\":9}\n"
+                   "{\"call_type\":\"aembedding\",\"startTime\":\"2026-03-02\","
+                   "\"prompt_tokens\":9}\n"
                    CALL("8", "\"prompt_tokens\":10,\"metadata\":{\"usage_object\":"
                              "{\"prompt_tokens\":10,\"prompt_tokens_details\":"
                              "{\"cached_tokens\":11}}}")
@@ -134,7 +135,8 @@ static void csv_list_and_lines_agree(void **state)
         "\"team_id\":\"t,1\",\"metadata\":{\"usage_object\":{\"prompt_tokens\":100,"
         "\"completion_tokens\":7,\"prompt_tokens_details\":{\"cached_tokens\":64}}}}\n"
         "{\"request_id\":\"b\",\"call_type\":\"x\",\"startTime\":\"2026-03-02T08:00:01+00:00\","
-        "\"prompt_tokens\":9,\"completion_tokens\":1,\"spend\":0,\"model\":\"m\",\"team_id\":\"\"}\n",
+        "\"prompt_tokens\":9,\"completion_tokens\":1,\"spend\":0,\"model\":\"m\","
+        "\"team_id\":\"\"}\n",
         "request_id,call_type,startTime,prompt_tokens,completion_tokens,spend,model,team_id,metadata\n"
         "a,x,2026-03-02 08:00:00.5,100,7,0.5,m,\"t,1\",\"{\"\"usage_object\"\":{\"\"prompt_tokens"
         "\"\":100,\n\"\"completion_tokens\"\":7,\"\"prompt_tokens_details\"\":{\"\"cached_tokens"
@@ -212,7 +214,7 @@ static void a_list_that_breaks_off_is_said_to(void **state)
 
 #define SPEND "\"cost_details\":{\"input\":0.1,\"total\":0.25}"
 #define SEEN(id, type, more)                                                                       \
-    "{\"id\":\"" id "\",\"trace_id\":\"t\",\"type\":\"" type "\",\"start_time\":\"2026-03-02 08:00:"   \
+    "{\"id\":\"" id "\",\"trace_id\":\"t\",\"type\":\"" type "\",\"start_time\":\"2026-03-02 08:00:" \
     "00.12345" id "\",\"provided_model_name\":\"gpt-x\"," more "}\n"
 
 static void only_generations_are_calls(void **state)
@@ -224,7 +226,8 @@ static void only_generations_are_calls(void **state)
                    SEEN("1", "GENERATION", "\"end_time\":\"2026-03-02 08:00:01.000000\","
                         "\"completion_start_time\":\"2026-03-02 08:00:00.500000\","
                         "\"usage_details\":{\"input\":400,\"input_cached_tokens\":600,"
-                        "\"output\":30,\"total\":1030},\"user_id\":\"u\",\"session_id\":\"s\"," SPEND)
+                        "\"output\":30,\"total\":1030},\"user_id\":\"u\","
+                        "\"session_id\":\"s\"," SPEND)
                    SEEN("2", "SPAN", "\"end_time\":null")
                    SEEN("3", "TOOL", "\"end_time\":null")
                    SEEN("4", "GENERATION", "\"end_time\":null,\"level\":\"ERROR\","
@@ -279,13 +282,14 @@ static void exports_in_other_forms_read_the_same(void **state)
 
 /* ---- stored text ---- */
 
-#define LONG "You are a careful assistant of a large shop. Answer in short sentences, name the "      \
+#define LONG "You are a careful assistant of a large shop. Answer in short sentences, name the " \
              "order you speak of, and never promise a date. "
 
 static uint32_t shared_blocks(const struct kvc_trace *t, uint64_t a, uint64_t b)
 {
     uint32_t pa[64], pb[64], n = 0;
-    uint32_t na = kvc_trace_path(t, t->prompt_seg[a], pa), nb = kvc_trace_path(t, t->prompt_seg[b], pb);
+    uint32_t na = kvc_trace_path(t, t->prompt_seg[a], pa), nb = kvc_trace_path(t,
+            t->prompt_seg[b], pb);
     for (uint32_t i = 0; i < na && i < nb && pa[i] == pb[i]; i++)
         n += t->seg_len[pa[i]];
     return n;
@@ -298,14 +302,18 @@ static void stored_prompts_share_what_they_share(void **state)
     struct kvc_trace_stats s;
     static const char *const texts[] = {
         CALL("1", "\"prompt_tokens\":60,\"model\":\"m\",\"messages\":[{\"role\":\"system\","
-                  "\"content\":\"" LONG LONG "\"},{\"role\":\"user\",\"content\":\"Where is it?\"}]")
-        CALL("2", "\"prompt_tokens\":62,\"model\":\"m\",\"messages\":\"[{\\\"role\\\":\\\"system\\\","
+                  "\"content\":\"" LONG LONG "\"},{\"role\":\"user\","
+                  "\"content\":\"Where is it?\"}]")
+        CALL("2", "\"prompt_tokens\":62,\"model\":\"m\","
+        "\"messages\":\"[{\\\"role\\\":\\\"system\\\","
                   "\\\"content\\\":\\\"" LONG LONG "\\\"},{\\\"role\\\":\\\"user\\\","
                   "\\\"content\\\":\\\"Something else.\\\"}]\"")
         CALL("3", "\"prompt_tokens\":60,\"model\":\"m\",\"messages\":[]"),
-        SEEN("1", "GENERATION", "\"usage_details\":{\"input\":60,\"output\":5},\"input\":{\"messages\":"
+        SEEN("1", "GENERATION", "\"usage_details\":{\"input\":60,\"output\":5},"
+        "\"input\":{\"messages\":"
              "[{\"role\":\"system\",\"content\":\"" LONG LONG "\"},{\"role\":\"user\","
-             "\"content\":\"Where is it?\"}]},\"output\":{\"role\":\"assistant\",\"content\":\"Here.\"}")
+             "\"content\":\"Where is it?\"}]},\"output\":{\"role\":\"assistant\","
+             "\"content\":\"Here.\"}")
         SEEN("2", "GENERATION", "\"usage_details\":{\"input\":62,\"output\":5},\"input\":"
              "\"[{\\\"role\\\":\\\"system\\\",\\\"content\\\":\\\"" LONG LONG "\\\"},"
              "{\\\"role\\\":\\\"user\\\",\\\"content\\\":\\\"Something else.\\\"}]\"")

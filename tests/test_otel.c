@@ -77,11 +77,11 @@ static void stated_counts_are_kept_and_a_turn_is_no_part_of_its_parent(void **st
 /* ---- by hand ---- */
 
 #define OTLP(spans)                                                                                \
-    "{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"service.name\",\"value\":"         \
+    "{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"service.name\",\"value\":" \
     "{\"stringValue\":\"shop\"}}]},\"scopeSpans\":[{\"scope\":{},\"spans\":[" spans "]}]}]}\n"
 #define SPAN(id, parent, start, end, attributes)                                                   \
-    "{\"traceId\":\"t1\",\"spanId\":\"" id "\",\"parentSpanId\":\"" parent "\",\"name\":\"x\","           \
-    "\"startTimeUnixNano\":\"17724384" start "000000000\",\"endTimeUnixNano\":\"17724384" end         \
+    "{\"traceId\":\"t1\",\"spanId\":\"" id "\",\"parentSpanId\":\"" parent "\",\"name\":\"x\"," \
+    "\"startTimeUnixNano\":\"17724384" start "000000000\",\"endTimeUnixNano\":\"17724384" end \
     "000000000\",\"attributes\":[" attributes "]}"
 #define TEXT(key, value) "{\"key\":\"" key "\",\"value\":{\"stringValue\":\"" value "\"}}"
 #define INT(key, value) "{\"key\":\"" key "\",\"value\":{\"intValue\":\"" value "\"}}"
@@ -143,11 +143,13 @@ static void old_and_new_names_are_one(void **state)
         trace_text("flat",
                    "[{\"trace_id\":\"t\",\"span_id\":\"1\",\"start_time\":\"2026-03-02T08:00:00Z\","
                    "\"end_time\":\"2026-03-02T08:00:01Z\",\"attributes\":{"
-                   "\"gen_ai.usage.prompt_tokens\":\"900\",\"gen_ai.usage.completion_tokens\":\"3\","
+                   "\"gen_ai.usage.prompt_tokens\":\"900\","
+                   "\"gen_ai.usage.completion_tokens\":\"3\","
                    "\"gen_ai.usage.cached_tokens\":100,\"gen_ai.request.model\":\"m\"}},\n"
                    "{\"context\":{\"trace_id\":\"0x1\",\"span_id\":\"0x2\"},\"parent_id\":null,"
                    "\"start_time\":\"2026-03-02T08:00:02.5Z\",\"end_time\":null,"
-                   "\"status\":{\"status_code\":\"OK\"},\"attributes\":{\"llm.request.type\":\"chat\","
+                   "\"status\":{\"status_code\":\"OK\"},"
+                   "\"attributes\":{\"llm.request.type\":\"chat\","
                    "\"llm.usage.prompt_tokens\":4,\"gen_ai.usage.cache_read_input_tokens\":2480,"
                    "\"gen_ai.usage.completion_tokens\":3}},\n"
                    "{\"trace_id\":\"t\",\"span_id\":\"3\",\"start_time\":\"2026-03-02T08:00:03Z\","
@@ -179,8 +181,8 @@ static void texts_in_three_conventions_agree(void **state)
     (void)state;
     struct kvc_import_report r;
 #define HEAD                                                                                       \
-    "{\"trace_id\":\"t\",\"span_id\":\"1\",\"start_time\":\"2026-03-02T08:00:00Z\",\"attributes\":{"        \
-    "\"gen_ai.operation.name\":\"chat\",\"gen_ai.usage.input_tokens\":40,"                           \
+    "{\"trace_id\":\"t\",\"span_id\":\"1\",\"start_time\":\"2026-03-02T08:00:00Z\",\"attributes\":{" \
+    "\"gen_ai.operation.name\":\"chat\",\"gen_ai.usage.input_tokens\":40," \
     "\"gen_ai.usage.output_tokens\":4,"
 #define SYSTEM "You are a careful assistant who answers in short sentences and never guesses."
 #define ASKED "Where does the river \\\\\\\"Rur\\\\\\\" end?"

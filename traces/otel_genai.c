@@ -123,7 +123,9 @@ static enum kvc_status read_call(struct reader *r, const struct held *h, struct 
     if (status != KVC_OK)
         return status;
     *row = (struct kvc_log_row){ .time_ns = r->all[h->number].start_ns, .think_ns = KVC_TIME_NONE,
-                                 .status = kvc_otel_failed(&h->span) ? KVC_ROW_FAILED : KVC_ROW_OK };
+                                 .status = KVC_ROW_OK };
+    if (kvc_otel_failed(&h->span))
+        row->status = KVC_ROW_FAILED;
     kvc_usage_into_row(usage, row);
     span_of(kvc_otel_attribute(&h->span, "gen_ai.request.model|gen_ai.response.model|"
                                          "llm.request.model|llm.model_name"),

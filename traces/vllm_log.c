@@ -57,7 +57,8 @@ static bool statistics(struct log *l)
         kvc_peak(&e->output_tokens_per_s_peak, v);
     if (kvc_line_u64(l->line, l->n, "Running: ", &n))
         kvc_peak_u64(&e->running_peak, n);
-    if (kvc_line_u64(l->line, l->n, "Waiting: ", &n) || kvc_line_u64(l->line, l->n, "Pending: ", &n))
+    if (kvc_line_u64(l->line, l->n, "Waiting: ", &n) ||
+        kvc_line_u64(l->line, l->n, "Pending: ", &n))
         kvc_peak_u64(&e->waiting_peak, n);
     if (kvc_line_u64(l->line, l->n, "Preemptions: ", &n))
         kvc_peak_u64(&e->preemptions, n);
@@ -185,7 +186,7 @@ static enum kvc_status received(struct log *l, const char *id, size_t n_id, cons
                                                                       : kvc_fail_nomem(err);
 }
 
-/* "Generated response ID (streaming delta): output: '..', output_token_ids: [..], finish_reason: .." */
+/* "Generated response ID (streaming delta): output: '..', output_token_ids: [..], .." */
 static enum kvc_status generated(struct log *l, const char *id, size_t n_id, const char *rest,
                                  size_t n, struct kvc_error *err)
 {
@@ -340,8 +341,8 @@ static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
         kvc_import_note(im, "times have no year: taken as %u, one more each time December turns "
                         "January", 2024);
     if (l.lmcache)
-        kvc_import_note(im, "LMCache's gb are 2^30 bytes; cached tokens are the greater of its hits "
-                        "and of what the engine had, its hits less what had to be loaded");
+        kvc_import_note(im, "LMCache's gb are 2^30 bytes; cached tokens are the greater of its "
+                        "hits and of what the engine had, its hits less what had to be loaded");
     kvc_open_requests_clear(&l.requests);
     kvc_free(l.ids.v);
     kvc_text_clear(&l.text);
@@ -355,9 +356,11 @@ static enum kvc_status end(struct kvc_import *im, struct kvc_error *err)
 
 static bool sniff(const char *head, size_t n)
 {
-    static const char *const words[] = { "] Engine 0", "GPU KV cache size: ", "Avg prompt throughput: ",
-                                         "] Received request ", "Available KV cache memory: ",
-                                         "vLLM API server version", "LMCache hit tokens: " };
+    static const char *const words[] = {
+        "] Engine 0",  "GPU KV cache size: ",         "Avg prompt throughput: ",
+        "] Received request ", "Available KV cache memory: ", "vLLM API server version",
+        "LMCache hit tokens: ",
+    };
     size_t i = 0;
     while (i < n && (head[i] == ' ' || head[i] == '\n' || head[i] == '\r'))
         i++;
