@@ -260,6 +260,21 @@ static void ids_cut_by_the_log_level_are_unknown_prefixes(void **state)
     kvc_trace_destroy(t);
 }
 
+/* Found by fuzzing: a text of less than a token is a prompt of one, with an id of its own. */
+static void a_text_of_less_than_a_token_has_one(void **state)
+{
+    (void)state;
+    struct kvc_import_report r;
+    struct kvc_trace *t = trace_import(
+        trace_text("short.log", "{\"timestamp\": \"2026-03-02T08:00:00\", \"event\": "
+                                "\"request.received\", \"rid\": \"r1\", \"obj\": "
+                                "{\"text\": \"h\"}}\n"),
+        1, &r);
+    assert_int_equal(t->input_tokens[0], 1);
+    assert_int_equal(kvc_trace_blocks(t, 0), 1);
+    kvc_trace_destroy(t);
+}
+
 /* ---- Python's repr ---- */
 
 static void strings_read_as_python_wrote_them(void **state)
@@ -306,6 +321,7 @@ int main(void)
         cmocka_unit_test(ranks_print_the_same_batch),
         cmocka_unit_test(requests_in_json_and_in_text_agree),
         cmocka_unit_test(ids_cut_by_the_log_level_are_unknown_prefixes),
+        cmocka_unit_test(a_text_of_less_than_a_token_has_one),
         cmocka_unit_test(strings_read_as_python_wrote_them),
     };
     return cmocka_run_group_tests(tests, trace_files_setup, trace_files_teardown);

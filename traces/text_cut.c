@@ -310,7 +310,11 @@ enum kvc_status kvc_text_cut_row(struct kvc_import *im, struct kvc_text_import *
     k.text_end = k.c->at;
     uint64_t state = kvc_chain_state(k.c);
     if (!facts->input_stated) {
-        row->input_tokens = whole_tokens(k.c->at) ? whole_tokens(k.c->at) : 1;
+        row->input_tokens = whole_tokens(k.c->at);
+        if (!row->input_tokens) { /* less than one: the chain must reach as far as the length */
+            row->input_tokens = 1;
+            add_gap(&k, 1);
+        }
         t->estimated_rows++;
         t->media_rows += p->media_unknown;
     }
