@@ -4,7 +4,7 @@
 #include "reports/database.h"
 #include "reports/load.h"
 #include "sim/result.h"
-#include "traces/stream.h"
+#include "traces/parse/stream.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "reports/out.h"
-#include "traces/profile.h"
+#include "traces/profile/profile.h"
 
 #define KVC_TRAFFIC_FINDINGS 10
 

@@ -3,7 +3,7 @@
  * texts. Without texts text and HTML stay silent, and JSON says null. */
 #include "reports/html.h"
 #include "reports/traffic.h"
-#include "traces/text_blocks.h"
+#include "traces/text/text_blocks.h"
 
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "traces/stream.h"
+#include "traces/parse/stream.h"
 
 #include <math.h>
 #include <stdio.h>

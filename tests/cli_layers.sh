@@ -24,7 +24,7 @@ plant "models must not know traces" models/models.h '#  include "traces/trace.h"
 plant "sim must not know reports" sim/scenario.h '#include "reports/detail.h"' "sim/scenario.h"
 plant "reports must not know the command line" reports/json.c '#include "cli/cli.h"' "reports/json.c"
 plant "cJSON stays in base/json.c" sim/presets.c '#include <cjson/cJSON.h>' "sim/presets.c"
-plant "PCRE2 stays in the tokenizer" traces/mooncake.c '#include <pcre2.h>' "traces/mooncake.c"
+plant "PCRE2 stays in the tokenizer" traces/formats/mooncake.c '#include <pcre2.h>' "traces/formats/mooncake.c"
 plant "SQLite stays in reports" sim/presets.c '#include <sqlite3.h>' "sim/presets.c"
 echo "1..$n"
 exit $failed

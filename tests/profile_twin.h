@@ -4,7 +4,7 @@
 #define KVC_TESTS_PROFILE_TWIN_H
 
 #include "tests/tiny_trace.h"
-#include "traces/profile.h"
+#include "traces/profile/profile.h"
 
 #define TWIN_ROWS 40
 #define TWIN_DEPTH 12 /* blocks of a prompt at most */

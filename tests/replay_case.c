@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "traces/forest.h"
+#include "traces/forest/forest.h"
 
 #define MS 1000000u
 

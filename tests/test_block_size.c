@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The intervals of fitting block sizes against trying every size. */
 #include "base/rng.h"
-#include "traces/block_size.h"
+#include "traces/import/block_size.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

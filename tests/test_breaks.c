@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What breaks caching: planted changes are found where they were planted, with what they cost. */
 #include "tests/trace_files.h"
-#include "traces/break_spans.h"
-#include "traces/text_blocks.h"
+#include "traces/text/break_spans.h"
+#include "traces/text/text_blocks.h"
 #include "traces/trace.h"
 
 #include "base/rng.h"

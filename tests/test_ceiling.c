@@ -4,7 +4,7 @@
 #include "base/rng.h"
 #include "sim/ceiling.h"
 #include "tests/ceiling_twin.h"
-#include "traces/forest.h"
+#include "traces/forest/forest.h"
 
 #include <inttypes.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * public traces with their totals, and rows that are wrong. */
 #include "base/rng.h"
 #include "tests/trace_files.h"
-#include "traces/azure.h"
+#include "traces/formats/azure.h"
 #include "traces/trace.h"
 
 #include <setjmp.h>

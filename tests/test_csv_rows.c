@@ -3,7 +3,7 @@
  * back; headers and values. */
 #include "base/error.h"
 #include "base/rng.h"
-#include "traces/csv_rows.h"
+#include "traces/parse/csv_rows.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * The forest against a plain list of prefixes: paths, depths, maximal segments, order, outputs. */
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "traces/forest.h"
+#include "traces/forest/forest.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

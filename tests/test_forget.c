@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "tests/trace_files.h"
-#include "traces/forest.h"
+#include "traces/forest/forest.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

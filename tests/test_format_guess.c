@@ -3,7 +3,7 @@
  * right one where its name says which. */
 #include "tests/log_checks.h"
 #include "tests/trace_files.h"
-#include "traces/import.h"
+#include "traces/import/import.h"
 
 #include <dirent.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * figure, from the laws the generator states: a wrong law fails, chance does once in a million. */
 #include "base/alloc.h"
 #include "tests/trace_files.h"
-#include "traces/profile.h"
+#include "traces/profile/profile.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -5,7 +5,7 @@
 #include "base/digest.h"
 #include "base/rng.h"
 #include "tests/trace_files.h"
-#include "traces/forest.h"
+#include "traces/forest/forest.h"
 #include "traces/kvt.h"
 #include "traces/trace_write.h"
 

@@ -3,7 +3,7 @@
  * list of objects against those of the exported and imported trace. */
 #include "base/rng.h"
 #include "tests/trace_files.h"
-#include "traces/oraclegeneral.h"
+#include "traces/formats/oraclegeneral.h"
 #include "traces/trace.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
  * The fast and the careful reader of Mooncake rows agree. */
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "traces/mooncake.h"
+#include "traces/formats/mooncake.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

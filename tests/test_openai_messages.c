@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "tests/trace_files.h"
-#include "traces/stream.h"
+#include "traces/parse/stream.h"
 #include "traces/trace.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
  * What a profile tells of rows alone, times and lengths: closed forms, a twin, and what is offered
  * where a log knows no prefixes. */
 #include "base/rng.h"
-#include "traces/profile.h"
+#include "traces/profile/profile.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -5,7 +5,7 @@
 
 #include "models/models.h"
 #include "sim/scenario.h"
-#include "traces/forest.h"
+#include "traces/forest/forest.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
 #include "base/rng.h"
 #include "sim/bounds.h"
 #include "sim/timeline.h"
-#include "traces/forest.h"
+#include "traces/forest/forest.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -3,9 +3,9 @@
  * lengths' laws within five standard errors, or the chi-square that chance gives once in a million. */
 #include "base/json.h"
 #include "tests/trace_files.h"
-#include "traces/servegen.h"
+#include "traces/synthetic/servegen.h"
 #include "traces/trace.h"
-#include "traces/variates.h"
+#include "traces/synthetic/variates.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * themselves, which is no request. */
 #include "base/text.h"
 #include "tests/trace_files.h"
-#include "traces/py_repr.h"
+#include "traces/parse/py_repr.h"
 #include "traces/trace.h"
 
 #include <setjmp.h>

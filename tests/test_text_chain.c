@@ -3,8 +3,8 @@
  * equal exactly where all before the block's end is. And SipHash against a plain one and CPython's. */
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "traces/intern.h"
-#include "traces/text_chain.h"
+#include "traces/import/intern.h"
+#include "traces/text/text_chain.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Times as logs write them, against the C library's calendar. */
 #include "base/rng.h"
-#include "traces/timestamp.h"
+#include "traces/parse/timestamp.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

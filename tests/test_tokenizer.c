@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "traces/tokenizer_internal.h"
+#include "traces/tokenizer/tokenizer_internal.h"
 
 #include <stdio.h>
 #include <string.h>

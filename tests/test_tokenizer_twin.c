@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "traces/tokenizer_internal.h"
+#include "traces/tokenizer/tokenizer_internal.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Usage objects of every API come to the same counts, and contradictions are named. */
 #include "base/rng.h"
-#include "traces/usage.h"
+#include "traces/formats/usage.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -11,12 +11,11 @@ out=build/fuzz
 mkdir -p $out
 CLANG=${CLANG:-clang}
 flags="-std=c11 -D_GNU_SOURCE -g -O1 -I. -Iinclude -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
-libs="-lcjson -lzstd -lz -lm -lpthread"
-[ -n "$(ls traces/*pcre* traces/tokenizer_regex.c 2>/dev/null)" ] && libs="$libs -lpcre2-8"
+libs="-lcjson -lpcre2-8 -lzstd -lz -lm -lpthread"
 
 # Objects are built once; the targets are linked from them.
 build() {
-    for c in base/*.c traces/*.c tests/fuzz/fuzz_*.c; do
+    for c in base/*.c traces/*.c traces/*/*.c tests/fuzz/fuzz_*.c; do
         o=$out/$(echo "$c" | tr / _).o
         if [ ! -e "$o" ] || [ -n "$(find base traces tests/fuzz include -newer "$o" -name '*.[ch]' -print -quit)" ]; then
             echo "$c $o"
@@ -30,7 +29,7 @@ build() {
 }
 
 formats() {
-    sed -n 's/^ *F([a-z0-9_]*, "\([a-z0-9-]*\)").*/\1/p' traces/formats.c
+    sed -n 's/^ *F([a-z0-9_]*, "\([a-z0-9-]*\)").*/\1/p' traces/import/formats.c
 }
 
 one() {

@@ -23,7 +23,7 @@
 #ifndef KVC_TRACES_KVT_H
 #define KVC_TRACES_KVT_H
 
-#include "traces/stream.h"
+#include "traces/parse/stream.h"
 #include "traces/trace.h"
 
 #define KVC_KVT_VERSION 1

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
-#include "traces/import.h"
+#include "traces/import/import.h"
 #include "traces/kvt.h"
 
 static bool is_of_logs(const struct kvc_import_options *o)

@@ -2,7 +2,7 @@
  * Import of Azure's conversation trace, a day after the other for 420 days (300 MB), to .kvt. CPU
  * time of the whole process, user and system. */
 #include "base/alloc.h"
-#include "traces/import.h"
+#include "traces/import/import.h"
 
 #include <stdio.h>
 #include <stdlib.h>

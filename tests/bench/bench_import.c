@@ -3,7 +3,7 @@
  * same blocks and times again, so that sorting matters), once with ids and times shifted so that
  * each repetition is new. CPU time of the whole process, user and system. */
 #include "base/alloc.h"
-#include "traces/mooncake.h"
+#include "traces/formats/mooncake.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include <kvcast/kvcast.h>
 
 #include "base/alloc.h"
-#include "traces/forest.h"
+#include "traces/forest/forest.h"
 
 #include <stdio.h>
 #include <stdlib.h>

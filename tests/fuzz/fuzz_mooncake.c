@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Fuzz target: one Mooncake row. Both readers see it; what the fast one takes, the careful one
- * must read the same.
- *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I. -Iinclude \
- *       tests/fuzz/fuzz_mooncake.c traces/?*.c base/?*.c -lzstd -lz -lcjson -lpcre2-8 -lm */
+ * must read the same. tools/fuzz.sh builds and runs it. */
 #include "base/alloc.h"
-#include "traces/mooncake.h"
+#include "traces/formats/mooncake.h"
 
 #include <stdlib.h>
 #include <string.h>

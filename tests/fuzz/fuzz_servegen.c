@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Fuzz target: a file of ServeGen's models, as rates and as lengths. Build as fuzz_mooncake.c. */
-#include "traces/servegen.h"
+ * Fuzz target: a file of ServeGen's models, as rates and as lengths. */
+#include "traces/synthetic/servegen.h"
 
 #include <stdlib.h>
 

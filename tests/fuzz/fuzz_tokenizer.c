@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Fuzz target: a tokenizer.json, a NUL byte, a text. What opens must encode it twice the same
- * way, and the ids that half of it calls stable must be those of the whole.
- *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I. -Iinclude \
- *       tests/fuzz/fuzz_tokenizer.c traces/?*.c base/?*.c -lpcre2-8 -lzstd -lz -lcjson -lm */
+ * way, and the ids that half of it calls stable must be those of the whole. tools/fuzz.sh builds and runs it. */
 #include "base/alloc.h"
-#include "traces/tokenizer.h"
+#include "traces/tokenizer/tokenizer.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "traces/forest/forest_nodes.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/rng.h"
+
+#include <string.h>
+
+struct kvc_forest *kvc_forest_create_with(const struct kvc_forest_options *options)
+{
+    struct kvc_forest *f = kvc_calloc(1, sizeof(*f));
+    if (!f)
+        return NULL;
+    f->spill = options->spill;
+    f->infer_sessions = options->infer_sessions;
+    if (!f->spill && !kvc_spill_init(f->spill = &f->own_spill, NULL, 0))
+        goto fail;
+    if (options->forget_ns && !(f->forgetting = kvc_forgetting_create(options->forget_ns)))
+        goto fail;
+    return f;
+fail:
+    kvc_forest_destroy(f);
+    return NULL;
+}
+
+struct kvc_forest *kvc_forest_create(void)
+{
+    return kvc_forest_create_with(&(struct kvc_forest_options){ 0 });
+}
+
+void kvc_forest_destroy(struct kvc_forest *f)
+{
+    if (!f)
+        return;
+    for (size_t i = 0; i < KVC_PENDING; i++)
+        kvc_free(f->pending[i].ids);
+    kvc_forgetting_destroy(f);
+    kvc_spill_free(f->spill, &f->id, &f->held[KVC_A_ID]);
+    kvc_spill_free(f->spill, &f->is_start, &f->held[KVC_A_IS_START]);
+    kvc_spill_free(f->spill, &f->cut_after, &f->held[KVC_A_CUT_AFTER]);
+    kvc_spill_free(f->spill, &f->starts, &f->held[KVC_A_STARTS]);
+    kvc_free(f->branches);
+    kvc_forest_free_rows(f);
+    kvc_spill_clear(&f->own_spill);
+    kvc_free(f);
+}
+
+/* Doubles while small; a file grows by an eighth, as its space is taken at once. */
+static size_t larger(size_t cap, size_t need, size_t unit)
+{
+    size_t next = cap < ((size_t)1 << 22) ? cap * 2 : cap + cap / 8;
+    next = next < need ? need : next;
+    return (next + unit - 1) / unit * unit;
+}
+
+static bool reserve_nodes(struct kvc_forest *f, size_t more)
+{
+    size_t need = (size_t)f->n_nodes + more;
+    if (need <= f->node_cap)
+        return true;
+    size_t cap = larger(f->node_cap, need, 1024);
+    /* A failure leaves larger arrays beside the old capacity, which is harmless. */
+    if (!kvc_spill_grow(f->spill, &f->id, &f->held[KVC_A_ID], cap * 8, false) ||
+        !kvc_spill_grow(f->spill, &f->is_start, &f->held[KVC_A_IS_START], cap / 8, true) ||
+        !kvc_spill_grow(f->spill, &f->cut_after, &f->held[KVC_A_CUT_AFTER], cap / 8, true))
+        return false;
+    f->node_cap = cap;
+    return true;
+}
+
+static inline size_t branch_slot(const struct kvc_forest *f, uint64_t parent, uint64_t id)
+{
+    return (size_t)kvc_mix64(id ^ (parent * 0x9e3779b97f4a7c15u)) & f->branch_mask;
+}
+
+/* Moves the entries into a table of that size. */
+static bool rehash_branches(struct kvc_forest *f, size_t size)
+{
+    size_t old_size = f->branches ? f->branch_mask + 1 : 0;
+    struct kvc_branch *old = f->branches;
+    struct kvc_branch *fresh = kvc_malloc(size, sizeof(*fresh));
+    if (!fresh)
+        return false;
+    memset(fresh, 0xff, size * sizeof(*fresh));
+    f->branches = fresh;
+    f->branch_mask = size - 1;
+    for (size_t i = 0; i < old_size; i++) {
+        if (old[i].node == KVC_NODE_NONE)
+            continue;
+        size_t slot = branch_slot(f, old[i].parent, old[i].id);
+        while (fresh[slot].node != KVC_NODE_NONE)
+            slot = (slot + 1) & f->branch_mask;
+        fresh[slot] = old[i];
+    }
+    kvc_free(old);
+    return true;
+}
+
+/* Empties the slots of chains of which nothing is left. */
+static void sweep_branches(struct kvc_forest *f)
+{
+    for (size_t i = 0; i <= f->branch_mask; i++) {
+        struct kvc_branch *b = &f->branches[i];
+        if (b->node != KVC_NODE_NONE && !kvc_forget_trim(f, b->node)) {
+            b->node = KVC_NODE_NONE; /* the table is rebuilt next: no probing past this */
+            f->n_branches--;
+        }
+    }
+}
+
+static bool enlarge_branches(struct kvc_forest *f)
+{
+    size_t size = f->branches ? f->branch_mask + 1 : 512;
+    if (f->branches && f->forgetting)
+        sweep_branches(f);
+    if (f->n_branches * 4 >= size || !f->branches)
+        size *= 2;
+    return rehash_branches(f, size);
+}
+
+static inline bool grow_branches(struct kvc_forest *f)
+{
+    return (f->branches && (f->n_branches + 1) * 2 <= f->branch_mask + 1) || enlarge_branches(f);
+}
+
+struct kvc_branch *kvc_forest_slot(const struct kvc_forest *f, uint64_t parent, uint64_t id)
+{
+    size_t slot = branch_slot(f, parent, id);
+    struct kvc_branch *b = &f->branches[slot];
+    while (b->node != KVC_NODE_NONE && (b->id != id || b->parent != parent))
+        b = &f->branches[slot = (slot + 1) & f->branch_mask];
+    return b;
+}
+
+bool kvc_forest_new_start(struct kvc_forest *f, struct kvc_branch *slot, uint64_t parent,
+                          uint32_t depth, uint64_t id)
+{
+    if (f->n_starts == f->start_cap) {
+        size_t cap = larger(f->start_cap, f->n_starts + 1, 256);
+        if (!kvc_spill_grow(f->spill, &f->starts, &f->held[KVC_A_STARTS],
+                            cap * sizeof(*f->starts), false))
+            return false;
+        f->start_cap = cap;
+    }
+    uint64_t node = f->n_nodes++;
+    f->id[node] = id;
+    kvc_bit_set(f->is_start, node);
+    f->starts[f->n_starts++] = (struct kvc_start){ node, parent, depth };
+    f->n_branches += slot->node == KVC_NODE_NONE;
+    *slot = (struct kvc_branch){ id, parent, node };
+    if (parent < KVC_ROOT_BASE)
+        kvc_bit_set(f->cut_after, parent);
+    return true;
+}
+
+void kvc_forest_append(struct kvc_forest *f, const uint64_t *ids, size_t n)
+{
+    if (n)
+        memcpy(f->id + f->n_nodes, ids, n * sizeof(*ids));
+    f->n_nodes += n;
+}
+
+/* Finds the child of parent by id among the starts, or makes it. Room for the node is there. */
+static bool branch_child(struct kvc_forest *f, uint64_t parent, uint32_t depth, uint64_t id,
+                         uint64_t *child)
+{
+    if (!grow_branches(f))
+        return false;
+    struct kvc_branch *b = kvc_forest_slot(f, parent, id);
+    if (b->node == KVC_NODE_NONE && !kvc_forest_new_start(f, b, parent, depth, id))
+        return false;
+    *child = b->node;
+    return true;
+}
+
+/* How many of the n ids the chain below node goes through. */
+static inline size_t follow(const struct kvc_forest *f, uint64_t node, const uint64_t *ids,
+                            size_t n)
+{
+    const uint64_t *chain = f->id + node + 1;
+    size_t most = f->n_nodes - node - 1, k = 0;
+    if (most > n)
+        most = n;
+    while (k < most && chain[k] == ids[k])
+        k++;
+    /* The chain ends where another node starts, whatever its id. */
+    for (size_t i = node + 1; i <= node + k;) {
+        uint64_t bits = f->is_start[i >> 6] >> (i & 63);
+        if (bits) {
+            size_t at = i + (size_t)__builtin_ctzll(bits) - node - 1;
+            return at < k ? at : k;
+        }
+        i = (i | 63) + 1;
+    }
+    return k;
+}
+
+size_t kvc_forest_follow(const struct kvc_forest *f, uint64_t node, const uint64_t *ids, size_t n)
+{
+    return follow(f, node, ids, n);
+}
+
+/* Walks on from cur, which the first i ids lead to, making what is new, and cuts at the end. */
+static bool walk(struct kvc_forest *f, uint64_t cur, size_t i, const uint64_t *ids, size_t n,
+                 uint64_t *end)
+{
+    if (i == 0 && !branch_child(f, cur, 0, ids[i++], &cur))
+        return false;
+    for (;;) {
+        size_t k = follow(f, cur, ids + i, n - i);
+        cur += k;
+        i += k;
+        if (i == n)
+            break;
+        if (cur + 1 == f->n_nodes) { /* the newest node has no child yet: the rest is new */
+            kvc_forest_append(f, ids + i, n - i);
+            cur = f->n_nodes - 1;
+            break;
+        }
+        if (!branch_child(f, cur, (uint32_t)i, ids[i], &cur))
+            return false;
+        i++;
+    }
+    kvc_bit_set(f->cut_after, cur);
+    *end = cur;
+    return true;
+}
+
+/* ---- rows on their way in ---- */
+
+static void look_ahead(const struct kvc_forest *f, struct kvc_pending *p)
+{
+    size_t n = p->row.n_ids;
+    if (p->step == KVC_STEP_FIND) {
+        const struct kvc_branch *b = kvc_forest_slot(f, p->cur, p->ids[p->i]);
+        p->step = KVC_STEP_WAIT; /* not there: yet to come, perhaps from a row just ahead */
+        if (b->node != KVC_NODE_NONE) {
+            p->cur = b->node;
+            p->i++;
+            p->step = p->i < n ? KVC_STEP_FOLLOW : KVC_STEP_WAIT;
+            __builtin_prefetch(&f->id[p->cur + 1]);
+            __builtin_prefetch(&f->is_start[(p->cur + 1) >> 6]);
+        }
+    } else if (p->step == KVC_STEP_FOLLOW) {
+        size_t k = follow(f, p->cur, p->ids + p->i, n - p->i);
+        p->cur += k;
+        p->i += k;
+        p->step = p->i < n ? KVC_STEP_FIND : KVC_STEP_WAIT;
+        if (p->i < n)
+            __builtin_prefetch(&f->branches[branch_slot(f, p->cur, p->ids[p->i])]);
+    }
+}
+
+static bool walk_row(struct kvc_forest *f, struct kvc_pending *p, uint64_t *prompt,
+                     uint64_t *output)
+{
+    const struct kvc_row *row = &p->row;
+    uint64_t root = UINT64_MAX - 1 - row->root_key;
+    if (f->forgetting) { /* what was looked up ahead may be forgotten by now */
+        kvc_forget_clock(f, row->time_ns);
+        return (!row->n_ids || (grow_branches(f) && kvc_forget_walk(f, root, row, true, prompt))) &&
+               (!row->n_output_ids ||
+                (grow_branches(f) && kvc_forget_walk(f, root, row, false, output)));
+    }
+    return (!row->n_ids || walk(f, p->cur, p->i, row->ids, row->n_ids, prompt)) &&
+           (!row->n_output_ids || walk(f, root, 0, row->output_ids, row->n_output_ids, output));
+}
+
+static enum kvc_status settle(struct kvc_forest *f, struct kvc_error *err)
+{
+    struct kvc_pending *p = &f->pending[f->n_rows % KVC_PENDING];
+    size_t more = p->row.n_ids + p->row.n_output_ids;
+    uint64_t prompt = KVC_NODE_NONE, output = KVC_NODE_NONE;
+    if (f->n_starts >= UINT32_MAX / 4)
+        return kvc_fail(err, KVC_ERR_LIMIT, "more than a billion distinct prefixes; import a "
+                        "shorter window");
+    if (!reserve_nodes(f, more))
+        return kvc_spill_fail(f->spill, err);
+    if (!walk_row(f, p, &prompt, &output) || !kvc_forest_put_row(f, &p->row, prompt, output))
+        return kvc_spill_fail(f->spill, err);
+    f->n_rows++;
+    return KVC_OK;
+}
+
+enum kvc_status kvc_forest_settle(struct kvc_forest *f, struct kvc_error *err)
+{
+    enum kvc_status status = KVC_OK;
+    while (status == KVC_OK && f->n_rows < f->n_taken)
+        status = settle(f, err);
+    return status;
+}
+
+enum kvc_status kvc_forest_add(struct kvc_forest *f, const struct kvc_row *row,
+                               struct kvc_error *err)
+{
+    struct kvc_pending *p = &f->pending[f->n_taken % KVC_PENDING];
+    size_t n = row->n_ids + row->n_output_ids;
+    if (row->root_key >= UINT64_MAX - 1 - KVC_ROOT_BASE)
+        return kvc_fail(err, KVC_ERR_LIMIT, "more than 268 million separate id spaces");
+    if (n == 0 && f->n_rows == f->n_taken) { /* nothing to look up, and no row to stay behind */
+        if (f->forgetting)
+            kvc_forget_clock(f, row->time_ns);
+        if (!kvc_forest_put_row(f, row, KVC_NODE_NONE, KVC_NODE_NONE))
+            return kvc_spill_fail(f->spill, err);
+        f->n_taken++;
+        f->n_rows++;
+        return KVC_OK;
+    }
+    if (f->n_taken - f->n_rows == KVC_PENDING) {
+        enum kvc_status status = settle(f, err);
+        if (status != KVC_OK)
+            return status;
+    }
+    if (!grow_branches(f) || !kvc_grow((void **)&p->ids, &p->cap, n, sizeof(*p->ids)))
+        return kvc_fail_nomem(err);
+    p->row = *row;
+    p->row.ids = p->ids;
+    p->row.output_ids = row->n_output_ids ? p->ids + row->n_ids : NULL;
+    if (row->n_ids)
+        memcpy(p->ids, row->ids, row->n_ids * sizeof(*p->ids));
+    if (row->n_output_ids)
+        memcpy(p->ids + row->n_ids, row->output_ids, row->n_output_ids * sizeof(*p->ids));
+    p->cur = UINT64_MAX - 1 - row->root_key;
+    p->i = 0;
+    p->step = row->n_ids ? KVC_STEP_FIND : KVC_STEP_WAIT;
+    f->n_taken++;
+    for (uint64_t r = f->n_rows; r < f->n_taken; r++)
+        look_ahead(f, &f->pending[r % KVC_PENDING]);
+    return KVC_OK;
+}
+
+enum kvc_status kvc_forest_add_lengths(struct kvc_forest *f, uint64_t time_ns,
+                                       uint32_t input_tokens, uint32_t output_tokens,
+                                       struct kvc_error *err)
+{
+    bool rare = f->think_ns || f->output_node || f->session || f->tenant || f->model ||
+                f->cached_tokens || f->shown_tokens || f->status;
+    if (rare || f->forgetting || f->n_rows != f->n_taken || f->n_rows == f->row_cap) {
+        const struct kvc_row row = { .time_ns = time_ns, .input_tokens = input_tokens,
+                                     .output_tokens = output_tokens, .session = KVC_ID_NONE,
+                                     .tenant = KVC_ID_NONE, .model = KVC_ID_NONE,
+                                     .think_ns = KVC_TIME_NONE };
+        return kvc_forest_add(f, &row, err);
+    }
+    f->time_ns[f->n_rows] = time_ns;
+    f->input[f->n_rows] = input_tokens;
+    f->output[f->n_rows] = output_tokens;
+    f->prompt_node[f->n_rows] = KVC_NODE_NONE;
+    f->n_taken++;
+    f->n_rows++;
+    return KVC_OK;
+}
+
+uint64_t kvc_forest_rows(const struct kvc_forest *f)
+{
+    return f->n_taken;
+}
+
+void kvc_forest_count(const struct kvc_forest *f, struct kvc_forest_counts *out)
+{
+    *out = (struct kvc_forest_counts){
+        .rows = f->n_rows, .nodes = f->n_nodes, .chains = f->n_starts,
+        .hash_bytes = f->branches ? (f->branch_mask + 1) * sizeof(*f->branches) : 0,
+        .linked_turns = f->linked_turns, .branches = f->branches_off,
+        .sample = f->sample, .sample_linked = f->sample_linked };
+    if (f->forgetting)
+        kvc_forget_count(f, out);
+}
+
+const struct kvc_start *kvc_forest_start(const struct kvc_forest *f, uint64_t node)
+{
+    size_t lo = 0, hi = f->n_starts; /* starts[0].node is 0 */
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (f->starts[mid].node <= node)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return &f->starts[lo];
+}
+
+uint64_t kvc_forest_ancestor(const struct kvc_forest *f, uint64_t node, uint32_t depth)
+{
+    const struct kvc_start *s = kvc_forest_start(f, node);
+    while (s->depth > depth)
+        s = kvc_forest_start(f, node = s->parent);
+    return s->node + (depth - s->depth);
+}
+
+uint64_t kvc_forest_root(const struct kvc_forest *f, uint64_t node)
+{
+    while (node < KVC_ROOT_BASE)
+        node = kvc_forest_start(f, node)->parent;
+    return node;
+}

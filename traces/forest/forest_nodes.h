@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What forest.c builds and forest_finish.c turns into a trace.
+ *
+ * A node's parent is the node before it unless the node is a start; then it is in the start
+ * table, which is in node order because starts are numbered as they appear. A start and the nodes
+ * up to the next one are a chain. */
+#ifndef KVC_TRACES_FOREST_NODES_H
+#define KVC_TRACES_FOREST_NODES_H
+
+#include "traces/forest/forest.h"
+
+/* Parents from here up stand for the roots of key spaces (UINT64_MAX - 1 - key). */
+#define KVC_ROOT_BASE (UINT64_MAX - ((uint64_t)1 << 28))
+
+struct kvc_start {
+    uint64_t node, parent; /* parent >= KVC_ROOT_BASE: a root */
+    uint32_t depth;        /* blocks above it */
+};
+
+struct kvc_branch {
+    uint64_t id, parent, node; /* node KVC_NODE_NONE: empty slot */
+};
+
+/* A row on its way in. Its path is looked up some rows ahead, a step at a time, so that the
+ * memory each step needs is on its way while others are worked on. */
+#define KVC_PENDING 8
+struct kvc_pending {
+    struct kvc_row row; /* ids point to the copies below */
+    uint64_t *ids;
+    size_t cap;
+    uint64_t cur; /* node reached by the first i ids, or what stands for the root's parent */
+    size_t i;
+    enum { KVC_STEP_FIND, KVC_STEP_FOLLOW, KVC_STEP_WAIT } step;
+};
+
+enum kvc_forest_array {
+    KVC_A_ID,
+    KVC_A_IS_START,
+    KVC_A_CUT_AFTER,
+    KVC_A_STARTS,
+    KVC_A_TIME,
+    KVC_A_THINK,
+    KVC_A_INPUT,
+    KVC_A_OUTPUT,
+    KVC_A_PROMPT,
+    KVC_A_OUTPUT_NODE,
+    KVC_A_SESSION,
+    KVC_A_TENANT,
+    KVC_A_MODEL,
+    KVC_A_CACHED,
+    KVC_A_SHOWN,
+    KVC_A_STATUS,
+    KVC_A_COUNT
+};
+
+struct kvc_forgetting; /* forest_forget.c */
+
+struct kvc_forest {
+    struct kvc_pending pending[KVC_PENDING]; /* rows n_rows .. n_taken - 1, by row modulo */
+    uint64_t n_taken;
+    uint64_t *id;        /* of each node */
+    uint64_t *is_start;  /* bitmap */
+    uint64_t *cut_after; /* bitmap: a request ends here or a branch leaves */
+    uint64_t n_nodes;
+    size_t node_cap; /* a multiple of 64 */
+    struct kvc_start *starts;
+    size_t n_starts, start_cap;
+    struct kvc_branch *branches; /* open addressing, power of two */
+    size_t branch_mask, n_branches;
+
+    /* Rows in the order they came. NULL: no row has one. */
+    uint64_t n_rows;
+    size_t row_cap;
+    uint64_t *time_ns, *think_ns, *prompt_node, *output_node;
+    uint32_t *input, *output, *session, *tenant, *model;
+    uint32_t *cached_tokens, *shown_tokens;
+    uint8_t *status;
+
+    struct kvc_spill *spill, own_spill;
+    struct kvc_spill_array held[KVC_A_COUNT];
+    struct kvc_forgetting *forgetting; /* NULL: nothing is forgotten */
+    bool infer_sessions;
+    uint64_t linked_turns, branches_off, sample, sample_linked;
+};
+
+static inline bool kvc_bit(const uint64_t *map, size_t i)
+{
+    return (map[i >> 6] >> (i & 63)) & 1;
+}
+
+static inline void kvc_bit_set(uint64_t *map, size_t i)
+{
+    map[i >> 6] |= (uint64_t)1 << (i & 63);
+}
+
+/* Takes in all rows that are on their way. */
+enum kvc_status kvc_forest_settle(struct kvc_forest *f, struct kvc_error *err);
+
+/* The start at or before node. */
+const struct kvc_start *kvc_forest_start(const struct kvc_forest *f, uint64_t node);
+
+static inline uint32_t kvc_forest_depth(const struct kvc_forest *f, uint64_t node)
+{
+    const struct kvc_start *s = kvc_forest_start(f, node);
+    return s->depth + (uint32_t)(node - s->node);
+}
+
+/* The stand-in parent of the root above node: equal for equal key spaces. */
+uint64_t kvc_forest_root(const struct kvc_forest *f, uint64_t node);
+
+/* The node on the path to node that has depth blocks above it; depth <= node's own. */
+uint64_t kvc_forest_ancestor(const struct kvc_forest *f, uint64_t node, uint32_t depth);
+
+/* ---- between the files of the forest ---- */
+
+/* How many of the n ids the chain below node goes through. */
+size_t kvc_forest_follow(const struct kvc_forest *f, uint64_t node, const uint64_t *ids, size_t n);
+/* The slot of (parent, id): its entry, or an empty one. */
+struct kvc_branch *kvc_forest_slot(const struct kvc_forest *f, uint64_t parent, uint64_t id);
+/* Makes node n_nodes a start and fills the slot, which is empty or a dead entry of the same key.
+ * Room for the node is there. */
+bool kvc_forest_new_start(struct kvc_forest *f, struct kvc_branch *slot, uint64_t parent,
+                          uint32_t depth, uint64_t id);
+/* Appends ids to the newest chain. */
+void kvc_forest_append(struct kvc_forest *f, const uint64_t *ids, size_t n);
+
+/* The row's columns at index n_rows. */
+bool kvc_forest_put_row(struct kvc_forest *f, const struct kvc_row *row, uint64_t prompt,
+                        uint64_t output);
+void kvc_forest_free_rows(struct kvc_forest *f);
+
+/* Row numbers by time, order kept among equals; *order NULL when they are sorted already (else to
+ * be freed with kvc_spill_free). Times become relative to the first. */
+bool kvc_forest_order(struct kvc_forest *f, uint64_t **order, struct kvc_spill_array *held);
+
+/* ---- forgetting ---- */
+
+struct kvc_forgetting *kvc_forgetting_create(uint64_t forget_ns);
+void kvc_forgetting_destroy(struct kvc_forest *f);
+/* As the forest's walk, for a row at time_ns; judged: of a prompt, so that what can't be judged is
+ * counted. */
+bool kvc_forget_walk(struct kvc_forest *f, uint64_t root, const struct kvc_row *row, bool prompt,
+                     uint64_t *end);
+void kvc_forget_clock(struct kvc_forest *f, uint64_t time_ns);
+/* Drops what is too old from a chain; false when nothing of it is left. */
+bool kvc_forget_trim(struct kvc_forest *f, uint64_t start_node);
+void kvc_forget_count(const struct kvc_forest *f, struct kvc_forest_counts *out);
+
+/* ---- sessions ---- */
+
+/* Which session each of the first n rows of t (in time order, of which input_tokens, prompt_seg and
+ * the segments are read) belongs to by prefix growth, by the rule in docs/import.md. false: no
+ * memory. */
+bool kvc_sessions_infer(const struct kvc_trace *t, struct kvc_spill *spill, uint64_t n,
+                        uint32_t *session, uint64_t *linked, uint64_t *branches);
+/* Of the first rows with ids, how many that would link to an earlier one; both 0 without memory. */
+void kvc_sessions_sample(const struct kvc_trace *t, struct kvc_spill *spill, uint64_t *rows,
+                         uint64_t *linked);
+
+#endif

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Requests as APIs take them, a JSON object a line: aiperf's traces with messages, text_input or
+ * payload; bodies of chat completions, completions, Responses and Anthropic Messages, alone or
+ * beside their answer. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "traces/parse/fields.h"
+#include "traces/import/intern.h"
+#include "traces/formats/message_row.h"
+#include "traces/import/sniff.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SESSIONS_MAX ((size_t)1 << 30) /* bytes of text kept of sessions that come in deltas */
+
+struct session { /* what its turns have added up to */
+    struct kvc_prompt tools, messages;
+    uint32_t turns, reply_tokens;
+    bool delta;
+};
+
+struct kept {
+    struct kvc_intern names;
+    struct session *sessions;
+    size_t n_sessions, cap, bytes;
+};
+
+struct reader {
+    struct kvc_tape fast, slow;
+    struct kvc_message_doc scanned, read;
+    struct kvc_prompt whole; /* of a turn in deltas */
+    struct kept *kept;
+    const char *text;
+    size_t n;
+};
+
+/* ---- sessions in deltas ---- */
+
+static void destroy_kept(void *p)
+{
+    struct kept *k = p;
+    for (size_t i = 0; k && i < k->n_sessions; i++) {
+        kvc_prompt_clear(&k->sessions[i].tools);
+        kvc_prompt_clear(&k->sessions[i].messages);
+    }
+    if (k) {
+        kvc_intern_clear(&k->names);
+        kvc_free(k->sessions);
+    }
+    kvc_free(k);
+}
+
+static struct session *session_of(struct kept *k, const struct kvc_span *name)
+{
+    uint32_t number;
+    if (!kvc_intern_get(&k->names, name->text, name->n, &number) ||
+        !kvc_grow((void **)&k->sessions, &k->cap, (size_t)number + 1, sizeof(*k->sessions)))
+        return NULL;
+    for (; k->n_sessions <= number; k->n_sessions++)
+        memset(&k->sessions[k->n_sessions], 0, sizeof(*k->sessions));
+    return &k->sessions[number];
+}
+
+/* Whether a session's rows are all of one mode; what it is made of in memory. */
+static enum kvc_status check_mode(struct kvc_import *im, struct reader *r,
+                                  const struct kvc_message_doc *d, struct session **out,
+                                  struct kvc_error *err)
+{
+    const char *file = kvc_import_file(im);
+    uint64_t line = kvc_import_line_number(im);
+    *out = NULL;
+    if (!d->row.session.text)
+        return d->delta ? kvc_fail_at(err, KVC_ERR_INPUT, file, line, "session_id",
+                                      "missing: message_mode \"delta\" adds to a session")
+                        : KVC_OK;
+    if (!d->delta && !r->kept)
+        return KVC_OK;
+    if (!r->kept) {
+        r->kept = kvc_calloc(1, sizeof(*r->kept));
+        if (!r->kept)
+            return kvc_fail_nomem(err);
+        kvc_import_keep(im, r->kept, destroy_kept);
+    }
+    struct session *s = session_of(r->kept, &d->row.session);
+    if (!s)
+        return kvc_fail_nomem(err);
+    if (s->turns && s->delta != d->delta)
+        return kvc_fail_at(err, KVC_ERR_INPUT, file, line, "message_mode",
+                           "a session is all \"delta\" or not at all; this one was %s before",
+                           s->delta ? "delta" : "history");
+    s->delta = d->delta;
+    s->turns++;
+    *out = s;
+    return KVC_OK;
+}
+
+static size_t tools_end(const struct kvc_prompt *p)
+{
+    size_t n = 0;
+    while (n + 1 < p->n_pieces && p->pieces[n + 1].kind == KVC_PIECE_TOOLS)
+        n += 2;
+    return n;
+}
+
+/* The reply to the turn before is not in the log; it is told apart by session and turn. */
+static void add_reply(struct kvc_prompt *p, const struct kvc_span *session, uint32_t turn,
+                      uint32_t tokens)
+{
+    char key[128];
+    int n = snprintf(key, sizeof(key), "%u of %.*s", turn,
+                     (int)(session->n < 100 ? session->n : 100), session->text);
+    kvc_prompt_unknown(p, key, (size_t)n, tokens);
+}
+
+static enum kvc_status add_turn(struct reader *r, struct session *s, struct kvc_message_doc *d,
+                                struct kvc_error *err)
+{
+    size_t tools = tools_end(&d->prompt), had = s->messages.n + s->tools.n;
+    if (tools) {
+        kvc_prompt_begin(&s->tools);
+        kvc_prompt_append(&s->tools, &d->prompt, 0, tools);
+    }
+    if (s->turns > 1) {
+        kvc_prompt_message(&s->messages, KVC_ROLE_ASSISTANT);
+        add_reply(&s->messages, &d->row.session, s->turns - 1, s->reply_tokens);
+    }
+    kvc_prompt_append(&s->messages, &d->prompt, tools, d->n_new);
+    s->reply_tokens = d->row.output_tokens;
+    kvc_prompt_begin(&r->whole);
+    kvc_prompt_append(&r->whole, &s->tools, 0, s->tools.n_pieces);
+    kvc_prompt_append(&r->whole, &s->messages, 0, s->messages.n_pieces);
+    kvc_prompt_answer(&r->whole);
+    add_reply(&r->whole, &d->row.session, s->turns, s->reply_tokens);
+    if (s->messages.failed || s->tools.failed || r->whole.failed)
+        return kvc_fail_nomem(err);
+    r->kept->bytes += s->messages.n + s->tools.n - had;
+    if (r->kept->bytes > SESSIONS_MAX)
+        return kvc_fail(err, KVC_ERR_LIMIT, "more than 1 GiB of sessions in message_mode delta; "
+                        "import fewer at once");
+    return KVC_OK;
+}
+
+/* ---- rows ---- */
+
+static bool same_span(const struct kvc_span *a, const struct kvc_span *b)
+{
+    return !a->text == !b->text && a->n == b->n && (!a->n || memcmp(a->text, b->text, a->n) == 0);
+}
+
+static bool same_prompt(const struct kvc_prompt *a, const struct kvc_prompt *b)
+{
+    bool same = a->n == b->n && a->n_pieces == b->n_pieces && a->n_input == b->n_input &&
+                (!a->n || memcmp(a->text, b->text, a->n) == 0);
+    for (size_t i = 0; i < a->n_pieces && same; i++) {
+        const struct kvc_piece *x = &a->pieces[i], *y = &b->pieces[i];
+        same = x->at == y->at && x->n == y->n && x->message == y->message &&
+               x->tokens == y->tokens && x->role == y->role && x->kind == y->kind;
+    }
+    return same;
+}
+
+static bool same_facts(const struct kvc_text_facts *a, const struct kvc_text_facts *b)
+{
+    return a->input_stated == b->input_stated && a->output_stated == b->output_stated &&
+           a->output_limit == b->output_limit && a->thinking_tokens == b->thinking_tokens;
+}
+
+static const char *difference(const struct kvc_message_doc *a, const struct kvc_message_doc *b)
+{
+    const struct kvc_log_row *x = &a->row, *y = &b->row;
+    return x->time_ns != y->time_ns || x->think_ns != y->think_ns           ? "timestamp"
+           : !same_span(&x->session, &y->session)                           ? "session_id"
+           : !same_span(&x->model, &y->model)                               ? "model"
+           : !same_span(&x->tenant, &y->tenant)                             ? "tenant"
+           : !same_span(&x->adapter, &y->adapter)                           ? "adapter"
+           : !same_span(&x->salt, &y->salt)                                 ? "cache_salt"
+           : x->input_tokens != y->input_tokens ||
+                   x->output_tokens != y->output_tokens ||
+                   x->cached_tokens != y->cached_tokens ||
+                   !same_facts(&a->facts, &b->facts)                        ? "usage"
+           : a->delta != b->delta || !same_prompt(&a->prompt, &b->prompt)   ? "messages"
+                                                                            : NULL;
+}
+
+static bool room_for_names(struct reader *r, struct kvc_message_doc *d)
+{
+    return kvc_grow((void **)&d->names, &d->names_cap, r->n + 64, 1);
+}
+
+static enum kvc_status careful(struct kvc_import *im, struct reader *r, struct kvc_jval **root,
+                               struct kvc_error *err)
+{
+    struct kvc_place at = { kvc_import_file(im), kvc_import_line_number(im) };
+    enum kvc_status status = kvc_row_parse(root, r->text, r->n, &at, err);
+    if (status == KVC_OK && (!kvc_tape_of(&r->slow, *root) || !room_for_names(r, &r->read)))
+        status = kvc_fail_nomem(err);
+    return status == KVC_OK ? kvc_message_read(im, &r->slow, &r->read, err) : status;
+}
+
+static enum kvc_status compare(struct kvc_import *im, struct reader *r, struct kvc_error *err)
+{
+    struct kvc_jval *root = NULL;
+    const char *field = NULL;
+    enum kvc_status status = careful(im, r, &root, err);
+    if (status == KVC_OK && (field = difference(&r->scanned, &r->read)) != NULL)
+        status = kvc_fail_at(err, KVC_ERR_INTERNAL, kvc_import_file(im),
+                             kvc_import_line_number(im), field, "the two readers of this format "
+                             "differ here; please report this row");
+    kvc_json_free(root);
+    return status;
+}
+
+static void count_chat(struct kvc_import *im, const struct kvc_message_doc *d)
+{
+    if (d->chat.continues)
+        kvc_import_tally(im, "goes on from a conversation kept by the provider "
+                             "(previous_response_id): reuse unknown");
+    if (d->chat.thinking_left_out)
+        kvc_import_tally(im, "holds thinking of earlier turns, which APIs and templates leave out "
+                             "of the prompt; left out here too");
+    if (d->chat.unknown_images && !d->facts.input_stated)
+        kvc_import_tally(im, "holds images or files whose tokens neither the row nor a published "
+                             "rule tells");
+    if (d->chat.odd_parts)
+        kvc_import_tally(im, "holds parts of a kind not known here; their JSON counts as text");
+    if (d->chat.several)
+        kvc_import_tally(im, "has several answers; which of them goes on is not known");
+}
+
+static enum kvc_status hand_on(struct kvc_import *im, struct reader *r, struct kvc_message_doc *d,
+                               bool odd, struct kvc_error *err)
+{
+    struct session *s;
+    struct kvc_error bad = { 0 };
+    enum kvc_status status = check_mode(im, r, d, &s, &bad);
+    if (status == KVC_ERR_INPUT)
+        return kvc_import_bad(im, &bad, err);
+    if (status == KVC_OK && d->delta) {
+        status = add_turn(r, s, d, &bad);
+        kvc_import_note(im, "message_mode delta: replies are not in the log; each is taken to be "
+                        "output_length tokens long and part of the turns after it");
+    }
+    if (status != KVC_OK) {
+        if (err)
+            *err = bad;
+        return status;
+    }
+    count_chat(im, d);
+    d->facts.odd = odd;
+    return kvc_text_row(im, d->delta ? &r->whole : &d->prompt, &d->row, &d->facts, err);
+}
+
+static enum kvc_status one_row(struct kvc_import *im, struct reader *r, struct kvc_error *err)
+{
+    struct kvc_error bad = { 0 };
+    struct kvc_jval *root = NULL;
+    if (!room_for_names(r, &r->scanned))
+        return kvc_fail_nomem(err);
+    /* What the fast way can't make sense of goes to the careful one, which says why. */
+    bool sure = kvc_tape_scan(&r->fast, r->text, r->n) &&
+                kvc_tape_kind(&r->fast, 0) == KVC_JOBJECT;
+    enum kvc_status status = KVC_OK;
+    if (sure) {
+        status = kvc_message_read(im, &r->fast, &r->scanned, &bad);
+        if (status == KVC_OK && kvc_import_compares(im))
+            status = compare(im, r, &bad);
+        if (status == KVC_ERR_INTERNAL) {
+            if (err)
+                *err = bad;
+            return status;
+        }
+    } else {
+        status = careful(im, r, &root, &bad);
+    }
+    if (status == KVC_OK)
+        status = hand_on(im, r, sure ? &r->scanned : &r->read, !sure, err);
+    else
+        status = kvc_import_bad(im, &bad, err);
+    kvc_json_free(root);
+    return status;
+}
+
+static void clear_doc(struct kvc_message_doc *d)
+{
+    kvc_prompt_clear(&d->prompt);
+    kvc_free(d->names);
+}
+
+static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
+{
+    struct reader r = { .kept = kvc_import_kept(im) };
+    enum kvc_status status;
+    while ((status = kvc_import_line(im, &r.text, &r.n, err)) == KVC_OK && r.text)
+        if ((status = one_row(im, &r, err)) != KVC_OK)
+            break;
+    kvc_free(r.fast.v);
+    kvc_free(r.slow.v);
+    clear_doc(&r.scanned);
+    clear_doc(&r.read);
+    kvc_prompt_clear(&r.whole);
+    return status;
+}
+
+static bool sniff(const char *head, size_t n)
+{
+    static const char *const any[][4] = {
+        { "messages" },           { "request.messages" },  { "body.messages" },
+        { "payload.messages" },   { "request.input" },     { "body.input" },
+        { "payload.input" },      { "request.prompt" },    { "body.prompt" },
+        { "payload.prompt" },     { "text_input" },        { "input", "model" },
+        { "prompt", "model" },    { "prompt", "usage" },   { "prompt", "timestamp" },
+    };
+    for (size_t i = 0; i < sizeof(any) / sizeof(any[0]); i++)
+        if (kvc_sniff_row(head, n, any[i]))
+            return true;
+    return false;
+}
+
+const struct kvc_format kvc_format_openai_messages = {
+    .name = "openai-messages",
+    .summary = "requests with their text: aiperf messages, OpenAI and Anthropic bodies, usage",
+    .block_tokens = 16,
+    .cuts_blocks = true,
+    .sniff = sniff,
+    .read = read_log,
+};

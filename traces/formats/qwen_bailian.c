@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Qwen-Bailian JSON lines (alibaba-edu/qwen-bailian-usagetraces-anon): chat_id, parent_chat_id,
+ * timestamp in seconds, lengths, and an id for each block of 16 tokens, made of that block's
+ * tokens alone; the path through the blocks before it makes it a prefix here. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "traces/parse/fields.h"
+#include "traces/import/intern.h"
+#include "traces/import/sniff.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct chat {
+    uint32_t root;     /* its tree's first chat */
+    uint32_t tokens;   /* of prompt and answer, KVC_TOKENS_MAX at most */
+    bool seen, continued;
+};
+
+struct chats {
+    struct kvc_intern ids;
+    struct chat *at; /* by number of the id */
+    size_t cap;
+};
+
+struct reader {
+    struct kvc_id_buffer ids;
+    struct chats *chats;
+};
+
+static void destroy_chats(void *kept)
+{
+    struct chats *c = kept;
+    kvc_intern_clear(&c->ids);
+    kvc_free(c->at);
+    kvc_free(c);
+}
+
+static struct chats *kept_chats(struct kvc_import *im)
+{
+    struct chats *c = kvc_import_kept(im);
+    if (!c && (c = kvc_calloc(1, sizeof(*c))))
+        kvc_import_keep(im, c, destroy_chats);
+    return c;
+}
+
+static bool chat_number(struct chats *c, const struct kvc_span *id, uint32_t *number)
+{
+    size_t had = c->ids.n;
+    if (!kvc_intern_get(&c->ids, id->text, id->n, number) ||
+        !kvc_grow((void **)&c->at, &c->cap, c->ids.n, sizeof(*c->at)))
+        return false;
+    if (c->ids.n > had)
+        c->at[*number] = (struct chat){ .root = *number };
+    return true;
+}
+
+static void tell_turn(struct kvc_import *im, struct chat *parent, const struct kvc_log_row *row)
+{
+    if (parent->continued)
+        kvc_import_tally(im, "chats that continue one which another chat continued before: a "
+                             "branch, in the same session");
+    parent->continued = true;
+    if (row->input_tokens < parent->tokens)
+        kvc_import_tally(im, "turns too short to hold the turn before and its answer: the answer "
+                             "was not carried over (thinking stripped, or history cut), its KV is "
+                             "not reused");
+    else
+        kvc_import_tally(im, "turns long enough to hold the turn before and its answer");
+}
+
+/* The session is the chat tree's first chat. */
+static bool place_chat(struct kvc_import *im, struct chats *c, const struct kvc_span *id,
+                       const struct kvc_span *parent, struct kvc_log_row *row)
+{
+    uint32_t number, before;
+    uint64_t tokens = (uint64_t)row->input_tokens + row->output_tokens;
+    if (!chat_number(c, id, &number))
+        return false;
+    if (c->at[number].seen)
+        kvc_import_tally(im, "rows whose chat_id an earlier row has: kept, in that chat's session");
+    if (parent->text) {
+        if (!chat_number(c, parent, &before))
+            return false;
+        if (c->at[before].seen)
+            tell_turn(im, &c->at[before], row);
+        else
+            kvc_import_tally(im, "chats whose parent is not among the rows before: whether its "
+                                 "answer was carried over is not known");
+        if (!c->at[number].seen)
+            c->at[number].root = c->at[before].root;
+    }
+    c->at[number].seen = true;
+    c->at[number].tokens = tokens < KVC_TOKENS_MAX ? (uint32_t)tokens : KVC_TOKENS_MAX;
+    row->session.text = c->ids.bytes + c->ids.at[c->at[number].root];
+    row->session.n = strlen(row->session.text);
+    return true;
+}
+
+static enum kvc_status read_members(const struct kvc_place *at, const struct kvc_jval *root,
+                                    struct kvc_import *im, struct reader *r,
+                                    struct kvc_log_row *row, char number[4][24],
+                                    struct kvc_span *id, struct kvc_span *parent,
+                                    struct kvc_error *err)
+{
+    const struct kvc_jval *time = kvc_field_member(root, "timestamp");
+    const struct kvc_jval *list = kvc_field_member(root, "hash_ids");
+    enum kvc_status status = time ? KVC_OK : kvc_field_missing(at, "timestamp", err);
+    if (status == KVC_OK)
+        status = kvc_field_when(im, at, "timestamp", time, KVC_UNIT_S, &row->time_ns, err);
+    if (status == KVC_OK)
+        status = kvc_field_name(at, "chat_id", root, number[0], id, err);
+    if (status == KVC_OK && !id->text)
+        status = kvc_field_missing(at, "chat_id", err);
+    if (status == KVC_OK)
+        status = kvc_field_name(at, "parent_chat_id", root, number[1], parent, err);
+    if (status == KVC_OK)
+        status = kvc_field_tokens(at, "input_length", root, 1, &row->input_tokens, err);
+    if (status == KVC_OK)
+        status = kvc_field_tokens(at, "output_length", root, 0, &row->output_tokens, err);
+    if (status == KVC_OK)
+        status = kvc_field_chosen(im, at, root, number + 2, row, err);
+    if (status == KVC_OK && list)
+        status = kvc_field_ids(at, "hash_ids", list, im, &r->ids, 0, &row->n_ids, &row->text_ids,
+                               err);
+    row->ids = r->ids.v;
+    if (parent->text && strcmp(parent->text, "-1") == 0)
+        parent->text = NULL;
+    return status;
+}
+
+static enum kvc_status one_row(struct kvc_import *im, struct reader *r, const char *text, size_t n,
+                               struct kvc_error *err)
+{
+    struct kvc_place at = { kvc_import_file(im), kvc_import_line_number(im) };
+    struct kvc_jval *root = NULL;
+    struct kvc_log_row row = { .think_ns = KVC_TIME_NONE, .unchained = true };
+    struct kvc_span id = { 0 }, parent = { 0 };
+    struct kvc_error bad;
+    char number[4][24];
+    enum kvc_status status = kvc_row_parse(&root, text, n, &at, &bad);
+    if (status == KVC_OK)
+        status = read_members(&at, root, im, r, &row, number, &id, &parent, &bad);
+    if (status != KVC_OK)
+        status = kvc_import_bad(im, &bad, err);
+    else if (!place_chat(im, r->chats, &id, &parent, &row))
+        status = kvc_fail_nomem(err);
+    else
+        status = kvc_import_row(im, &row, false, err);
+    kvc_json_free(root);
+    return status;
+}
+
+static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
+{
+    struct reader r = { .chats = kept_chats(im) };
+    const char *text;
+    size_t n;
+    if (!r.chats)
+        return kvc_fail_nomem(err);
+    kvc_import_note(im, "Qwen-Bailian's ids name the tokens of one block each; here an id stands "
+                    "for its block behind all blocks before it");
+    enum kvc_status status;
+    while ((status = kvc_import_line(im, &text, &n, err)) == KVC_OK && text)
+        if ((status = one_row(im, &r, text, n, err)) != KVC_OK)
+            break;
+    kvc_free(r.ids.v);
+    return status;
+}
+
+static bool sniff(const char *head, size_t n)
+{
+    return kvc_sniff_row(head, n, (const char *const[]){ "chat_id", "parent_chat_id", "timestamp",
+                                                         NULL });
+}
+
+const struct kvc_format kvc_format_qwen_bailian = {
+    .name = "qwen-bailian",
+    .summary = "Qwen-Bailian JSON lines: chat_id, parent_chat_id, timestamp (s), hash_ids of 16 "
+               "tokens",
+    .block_tokens = 16,
+    .sniff = sniff,
+    .read = read_log,
+};

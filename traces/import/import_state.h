@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * An import in progress, for the files that drive it; readers see import.h. */
+#ifndef KVC_TRACES_IMPORT_STATE_H
+#define KVC_TRACES_IMPORT_STATE_H
+
+#include "traces/import/block_size.h"
+#include "traces/forest/forest.h"
+#include "traces/import/import.h"
+#include "traces/import/import_clock.h"
+#include "traces/import/intern.h"
+#include "traces/import/session_names.h"
+
+struct kvc_suspect { /* a row that contradicts the block size supposed so far */
+    uint64_t row, line;
+    size_t file;
+    size_t ids;
+    uint32_t tokens;
+    uint32_t place;
+    bool repeated;
+    char where[48];
+};
+
+struct kvc_document {
+    uint32_t place;
+    uint64_t first_row;
+};
+
+struct kvc_import {
+    const struct kvc_import_options *options;
+    struct kvc_import_report report;
+    const struct kvc_format *format;
+    const char *const *paths;
+    size_t file, n_paths;
+    struct kvc_lines lines;
+    uint64_t done_before, total; /* stored bytes of the files before, and of all */
+
+    struct kvc_spill spill; /* what grows with the rows */
+    struct kvc_forest *forest;
+    struct kvc_session_names sessions;
+    struct kvc_intern tenants, models, text_ids, root_keys;
+    uint64_t name_key[2]; /* of --anonymize */
+    struct kvc_breaks *breaks;
+    struct kvc_intern variants; /* adapters and salts */
+    struct kvc_intern places; /* names of documents */
+    uint32_t place;           /* of the document being read, else KVC_ID_NONE */
+    struct kvc_document *documents;
+    size_t n_documents, documents_cap;
+    char where[48]; /* of the row in its document */
+    struct kvc_clock clock;
+    struct kvc_arrivals arrivals;
+
+    uint32_t supposed; /* block size */
+    uint32_t stated;   /* by documents; 0 = by none */
+    struct kvc_block_fit fit;
+    uint64_t rows_with_ids;
+    struct kvc_suspect *suspects;
+    size_t n_suspects;
+    struct kvc_spill_array held_suspects;
+    struct kvc_text_import *text; /* of formats with prompts as text; NULL: no such row yet */
+    void *kept; /* a reader's own */
+    void (*destroy_kept)(void *kept);
+    struct kvc_import_estimate estimate; /* the latest fresh one */
+    double packed_row_bytes;
+    uint64_t estimated_bytes;            /* of text, when it was made; 0 = not yet */
+    uint64_t *seen; /* scratch of a row's repeated-id check */
+    size_t seen_cap;
+};
+
+/* Name of a document, else of the file. */
+const char *kvc_import_place_name(const struct kvc_import *im, uint32_t place, size_t file);
+/* When all is read: gives documents their starts. */
+enum kvc_status kvc_import_start_documents(struct kvc_import *im, struct kvc_error *err);
+
+/* ---- import_scale.c: logs larger than memory ---- */
+
+/* Makes the forest; first of all. */
+enum kvc_status kvc_import_prepare(struct kvc_import *im, struct kvc_error *err);
+/* Room for one more suspect. */
+bool kvc_import_suspect_room(struct kvc_import *im);
+/* A row that contradicts the block size and could not be taken out later, where prefixes are
+ * forgotten. */
+bool kvc_import_misfit(const struct kvc_import *im, const struct kvc_log_row *row);
+/* After each piece read: a forecast when it is due. */
+void kvc_import_forecast(struct kvc_import *im, uint64_t position);
+/* What the forest did goes into the report, the trace and notes. */
+void kvc_import_tell(struct kvc_import *im, const struct kvc_forest_counts *counts,
+                     struct kvc_trace *trace);
+
+#endif
