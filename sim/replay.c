@@ -548,14 +548,6 @@ static enum kvc_status run_hbm_only(struct kvc_engine *e, struct kvc_error *err)
     return st;
 }
 
-static bool has_tokens(const struct kvc_trace *trace)
-{
-    struct kvc_trace_stats s = {.has_tokens = true};
-    if (trace->block_tokens == 1)
-        kvc_trace_stats(trace, &s);
-    return s.has_tokens;
-}
-
 enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *trace,
                                const struct kvc_scenario *scenario,
                                const struct kvc_replay_options *options, struct kvc_error *err)
@@ -566,7 +558,7 @@ enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *
     double wall = clock_s(CLOCK_MONOTONIC), cpu = clock_s(CLOCK_THREAD_CPUTIME_ID);
     struct kvc_result *result = NULL;
     enum kvc_status st = kvc_scenario_check(scenario, err);
-    if (st == KVC_OK && !has_tokens(trace))
+    if (st == KVC_OK && trace->objects)
         st = kvc_fail(err, KVC_ERR_INPUT, "the trace is a cache's references to objects: there are "
                       "no prompts to serve; ceiling gives what caches of any size can hit");
     if (st == KVC_OK)

@@ -9,7 +9,8 @@
  * All numbers little-endian. Readers skip columns whose names they don't know, so that later
  * versions may add some without a new version number; the version changes when an old reader
  * would get a wrong result. Columns of version 1 (absent: no row has one):
- *   meta                 u64   block_tokens, requests, segments, sessions, tenants, models
+ *   meta                 u64   block_tokens, requests, segments, sessions, tenants, models,
+ *                              objects
  *   request.arrival_ns   u64 as differences; request.think_ns u64
  *   request.input_tokens, output_tokens, prompt_segment, output_segment, session, namespace,
  *   model, cached_tokens u32;  request.status u8

@@ -185,6 +185,7 @@ static enum kvc_status read_meta(struct reader *r, struct kvc_trace *t)
         t->n_requests = meta[1];
         t->n_segments = (uint32_t)meta[2];
         t->n_sessions = (uint32_t)meta[3];
+        t->objects = n > 6 && meta[6]; /* older files have no such logs */
     }
     uint32_t tenants = status == KVC_OK ? (uint32_t)meta[4] : 0;
     uint32_t models = status == KVC_OK ? (uint32_t)meta[5] : 0;

@@ -168,9 +168,9 @@ static void put_breaks(struct writer *w, const struct kvc_trace *t)
 static void put_columns(struct writer *w, const struct kvc_trace *t)
 {
     uint64_t n = t->n_requests;
-    uint64_t meta[6] = { t->block_tokens, n, t->n_segments, t->n_sessions, t->n_tenants,
-                         t->n_models };
-    put_column(w, "meta", KVC_KVT_U64, meta, 6);
+    uint64_t meta[7] = { t->block_tokens, n, t->n_segments, t->n_sessions, t->n_tenants,
+                         t->n_models, t->objects };
+    put_column(w, "meta", KVC_KVT_U64, meta, 7);
     put_column(w, "request.arrival_ns", KVC_KVT_U64_DELTA, t->arrival_ns, n);
     put_column(w, "request.think_ns", KVC_KVT_U64, t->think_ns, n);
     put_column(w, "request.input_tokens", KVC_KVT_U32, t->input_tokens, n);

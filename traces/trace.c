@@ -196,8 +196,7 @@ void kvc_trace_stats(const struct kvc_trace *t, struct kvc_trace_stats *out)
             s.longest_request_blocks = blocks;
     }
     kvc_free(level);
-    s.has_tokens = t->block_tokens != 1 || s.max_input_tokens > 1 || s.output_tokens ||
-                   s.input_tokens < t->n_requests || s.without_ids;
+    s.has_tokens = !t->objects;
     if (t->n_requests)
         s.span_ns = t->arrival_ns[t->n_requests - 1] - t->arrival_ns[0];
     s.batch_period_ns = batch_period(t, s.distinct_arrivals);

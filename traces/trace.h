@@ -53,6 +53,7 @@ struct kvc_trace {
     uint32_t block_tokens; /* 0 when nothing carries ids */
     uint32_t n_segments;
     uint64_t n_requests;
+    bool objects; /* a cache log: each request is one object, its tokens mean nothing */
 
     /* Requests, arrival ascending, input order kept among equals. First arrival is 0. */
     uint64_t *arrival_ns;

@@ -385,6 +385,7 @@ const struct kvc_format kvc_format_libcachesim = {
     .name = "libcachesim",
     .summary = "CSV of references to objects, as libCacheSim reads it: time, id, size",
     .block_tokens = 1,
+    .objects = true,
     .sniff = sniff,
     .read = read_log,
     .end = end,

@@ -187,6 +187,7 @@ const struct kvc_format kvc_format_oraclegeneral = {
     .name = "oraclegeneral",
     .summary = "libCacheSim's oracleGeneral: binary records of time, object, size, next reference",
     .block_tokens = 1,
+    .objects = true,
     .sniff = kvc_oraclegeneral_sniff,
     .read = read_log,
 };

@@ -611,6 +611,7 @@ static enum kvc_status finish(struct kvc_import *im, struct kvc_trace **out, str
         kvc_trace_destroy(t);
         return kvc_fail_nomem(err);
     }
+    t->objects = im->format->objects;
     count_rows(im, t);
     kvc_import_note_arrivals(im, t);
     kvc_trace_digest(t, t->digest);

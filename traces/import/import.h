@@ -132,6 +132,7 @@ struct kvc_format {
     const char *name, *summary;
     uint32_t block_tokens; /* what the format means unless told otherwise; 0 = stated per row */
     bool cuts_blocks;      /* rows hold tokens, so that blocks of any size can be cut */
+    bool objects;          /* rows are references to objects, not prompts */
     bool tar;              /* reads tar archives */
     bool (*sniff)(const char *head, size_t n); /* does the text begin like this format? */
     enum kvc_status (*read)(struct kvc_import *im, struct kvc_error *err);
