@@ -86,4 +86,12 @@ void kvc_import_forecast(struct kvc_import *im, uint64_t position);
 void kvc_import_tell(struct kvc_import *im, const struct kvc_forest_counts *counts,
                      struct kvc_trace *trace);
 
+/* Of a row that contradicts a block size; advice ends the sentence. */
+enum kvc_status kvc_import_suspect_error(const struct kvc_import *im, const struct kvc_suspect *s,
+                                         uint32_t block, const char *advice,
+                                         struct kvc_error *err);
+/* When all is read: the block size that holds, 0 without ids. */
+enum kvc_status kvc_import_settle_block_size(struct kvc_import *im, uint32_t *block,
+                                             struct kvc_error *err);
+
 #endif
