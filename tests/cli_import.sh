@@ -78,6 +78,29 @@ head -c 200 "$dir/t.kvt" >"$dir/cut.kvt"
 expect "a cut .kvt" 3 "damaged" inspect "$dir/cut.kvt"
 [ ! -e "$dir/x.kvt" ]; report $? "none of them left a file"
 
+# ---- archives of any format ----
+if command -v tar >/dev/null; then
+    mkdir "$dir/logs"
+    printf 'TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:00:00.5,10,1\n2023-11-16 18:00:02,20,2\n' >"$dir/logs/a.csv"
+    printf 'TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:00:01,30,3\n2023-13-16 18:00:02,5,3\n' >"$dir/logs/b.csv"
+    gzip -c <"$dir/logs/b.csv" >"$dir/logs/c.csv.gz"
+    rm "$dir/logs/b.csv"
+    echo "what these are" >"$dir/logs/README"
+    (cd "$dir/logs" && tar cf ../logs.tar .)
+    gzip -c <"$dir/logs.tar" >"$dir/logs.tgz"
+    expect "a tar of logs, one of them packed" 0 "3 requests over 1.5 s, 60 input" import "$dir/logs.tar" -o "$dir/tar.kvt"
+    grep -q "1 members of .*logs.tar are in no known format" "$dir/err"; report $? "says what it passed over"
+    grep -q "logs.tar:./c.csv.gz:3" "$dir/err"; report $? "a bad row is named by archive, member and line"
+    "$kvcast" import --quiet "$dir/logs.tgz" -o "$dir/tgz.kvt" && cmp -s "$dir/tar.kvt" "$dir/tgz.kvt"; report $? "a packed tar gives the same"
+    "$kvcast" import --quiet - -o "$dir/pipe.kvt" <"$dir/logs.tgz" && cmp -s "$dir/tar.kvt" "$dir/pipe.kvt"; report $? "so does stdin"
+    head -c 1500 "$dir/logs.tar" >"$dir/cut.tar"
+    expect "a cut tar" 3 "cut.tar" import "$dir/cut.tar" -o "$dir/x.kvt"
+    (cd "$dir/logs" && rm a.csv c.csv.gz && tar cf ../none.tar .)
+    expect "a tar of no logs" 3 "no member of this archive" import "$dir/none.tar" -o "$dir/x.kvt"
+else
+    n=$((n + 7)); for i in 1 2 3 4 5 6 7; do echo "ok $((n - 7 + i)) # SKIP no tar"; done
+fi
+
 # ---- usage ----
 expect "no log" 2 "no log named" import -o "$dir/x.kvt"
 expect "no output" 2 "where to" import "$dir/log.jsonl"

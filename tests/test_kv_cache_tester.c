@@ -395,16 +395,6 @@ static void errors_name_the_member(void **state)
     assert_non_null(strstr(trace_import_error(trace_file("m.tar", tar->bytes, tar->n), &o),
                            "m.tar:d/y.json:1:requests[0].t: true or false is wrong"));
     free(tar);
-    tar = calloc(1, sizeof(*tar));
-    tar_add(tar, "x.jsonl", "d", '0', "{\"timestamp\":0,\"input_length\":1,\"output_length\":1}");
-    tar->n += 1024;
-    o.format = NULL;
-    assert_non_null(strstr(trace_import_error(trace_file("o.tar", tar->bytes, tar->n), &o),
-                           "this is a tar archive"));
-    o.format = "mooncake";
-    assert_non_null(strstr(trace_import_error(trace_file("o.tar", tar->bytes, tar->n), &o),
-                           "this is a tar archive"));
-    free(tar);
 }
 
 int main(void)

@@ -121,8 +121,7 @@ static enum kvc_status choose_format(struct kvc_import *im, const struct kvc_str
                         names);
     if (kvc_stream_is_tar(stream) && (!*f || !(*f)->tar))
         return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, NULL,
-                           "this is a tar archive, and not of %s; unpack it and name the files in "
-                           "it", *f ? (*f)->name : "a format read from archives");
+                           "an archive within an archive; unpack it");
     if (!*f)
         return unknown_format(im, head, n, names, err);
     if (im->format && im->format != *f)
@@ -136,8 +135,8 @@ static enum kvc_status choose_format(struct kvc_import *im, const struct kvc_str
     return KVC_OK;
 }
 
-static enum kvc_status read_file(struct kvc_import *im, struct kvc_stream *stream,
-                                 struct kvc_error *err)
+enum kvc_status kvc_import_stream(struct kvc_import *im, struct kvc_stream *stream,
+                                  struct kvc_error *err)
 {
     if (kvc_stream_is_kvt(stream))
         return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, NULL,
@@ -290,7 +289,9 @@ enum kvc_status kvc_import_streams(struct kvc_trace **out, const char *const *pa
             status = kvc_stream_open(&stream, paths[im.file], err);
         if (status != KVC_OK)
             break;
-        status = read_file(&im, stream, err);
+        status = kvc_stream_is_tar(stream) && !kvc_import_takes_archive(&im, stream)
+                     ? kvc_import_archive(&im, stream, err)
+                     : kvc_import_stream(&im, stream, err);
         if (stream != first)
             kvc_stream_close(stream);
     }

@@ -86,6 +86,13 @@ void kvc_import_forecast(struct kvc_import *im, uint64_t position);
 void kvc_import_tell(struct kvc_import *im, const struct kvc_forest_counts *counts,
                      struct kvc_trace *trace);
 
+/* Reads one open file. */
+enum kvc_status kvc_import_stream(struct kvc_import *im, struct kvc_stream *stream,
+                                  struct kvc_error *err);
+/* Whether a format takes this archive as a whole; else each member is read for itself. */
+bool kvc_import_takes_archive(const struct kvc_import *im, const struct kvc_stream *stream);
+enum kvc_status kvc_import_archive(struct kvc_import *im, struct kvc_stream *stream,
+                                   struct kvc_error *err);
 /* Of a row that contradicts a block size; advice ends the sentence. */
 enum kvc_status kvc_import_suspect_error(const struct kvc_import *im, const struct kvc_suspect *s,
                                          uint32_t block, const char *advice,

@@ -23,7 +23,8 @@ struct kvc_stream {
     enum codec codec;
     bool kvt, tar, file_end;
     char name[256];
-    uint64_t size, consumed; /* stored bytes */
+    struct kvc_stream_source source; /* read is NULL: of fd */
+    uint64_t size, consumed;         /* stored bytes */
     unsigned char *in;       /* stored bytes read ahead: [in_begin, in_end) */
     size_t in_begin, in_end;
     char *head; /* text read ahead: [head_begin, head_end) */
@@ -56,6 +57,15 @@ static enum kvc_status fill(struct kvc_stream *s, struct kvc_error *err)
         memmove(s->in, s->in + s->in_begin, s->in_end - s->in_begin);
         s->in_end -= s->in_begin;
         s->in_begin = 0;
+    }
+    while (s->source.read && !s->file_end && s->in_end < CHUNK) {
+        size_t got = 0;
+        enum kvc_status status = s->source.read(s->source.user, s->in + s->in_end,
+                                                CHUNK - s->in_end, &got, err);
+        if (status != KVC_OK)
+            return status;
+        s->file_end = got == 0;
+        s->in_end += got;
     }
     while (!s->file_end && s->in_end < CHUNK) {
         ssize_t got = read(s->fd, s->in + s->in_end, CHUNK - s->in_end);
@@ -213,7 +223,7 @@ const char *kvc_stream_head(const struct kvc_stream *s, size_t *n)
 
 uint64_t kvc_stream_position(const struct kvc_stream *s)
 {
-    return s->consumed;
+    return s->source.position ? s->source.position(s->source.user) : s->consumed;
 }
 
 uint64_t kvc_stream_size(const struct kvc_stream *s)
@@ -355,15 +365,21 @@ bool kvc_stream_is_tar(const struct kvc_stream *s)
     return s->tar;
 }
 
-enum kvc_status kvc_stream_open(struct kvc_stream **out, const char *path, struct kvc_error *err)
+/* source NULL: the file of that name. */
+static enum kvc_status open_stream(struct kvc_stream **out, const struct kvc_stream_source *source,
+                                   const char *name, struct kvc_error *err)
 {
     struct kvc_stream *s = kvc_calloc(1, sizeof(*s));
     if (!s)
         return kvc_fail_nomem(err);
     s->fd = -1;
-    strncpy(s->name, path, sizeof(s->name) - 1);
+    strncpy(s->name, name, sizeof(s->name) - 1);
     s->in = kvc_malloc(CHUNK, 1);
-    enum kvc_status status = s->in ? open_file(s, path, err) : kvc_fail_nomem(err);
+    enum kvc_status status = s->in ? KVC_OK : kvc_fail_nomem(err);
+    if (source)
+        s->source = *source;
+    else if (status == KVC_OK)
+        status = open_file(s, name, err);
     if (status == KVC_OK)
         status = fill(s, err);
     if (status == KVC_OK) {
@@ -378,6 +394,18 @@ enum kvc_status kvc_stream_open(struct kvc_stream **out, const char *path, struc
     }
     *out = s;
     return KVC_OK;
+}
+
+enum kvc_status kvc_stream_open(struct kvc_stream **out, const char *path, struct kvc_error *err)
+{
+    return open_stream(out, NULL, path, err);
+}
+
+enum kvc_status kvc_stream_open_source(struct kvc_stream **out,
+                                       const struct kvc_stream_source *source, const char *name,
+                                       struct kvc_error *err)
+{
+    return open_stream(out, source, name, err);
 }
 
 void kvc_stream_close(struct kvc_stream *s)

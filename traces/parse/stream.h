@@ -13,6 +13,15 @@ struct kvc_stream;
 /* path "-" is stdin. Directories, empty files, Git LFS pointers and formats that are neither text
  * nor compressed text are refused with their names. A .kvt and a tar open as they are. */
 enum kvc_status kvc_stream_open(struct kvc_stream **out, const char *path, struct kvc_error *err);
+/* The same of bytes that something else hands on, as the members of an archive. */
+struct kvc_stream_source {
+    void *user;
+    enum kvc_status (*read)(void *user, void *buf, size_t n, size_t *got, struct kvc_error *err);
+    uint64_t (*position)(const void *user); /* stored bytes consumed */
+};
+enum kvc_status kvc_stream_open_source(struct kvc_stream **out,
+                                       const struct kvc_stream_source *source, const char *name,
+                                       struct kvc_error *err);
 bool kvc_stream_is_kvt(const struct kvc_stream *s);
 bool kvc_stream_is_tar(const struct kvc_stream *s); /* the text is an archive */
 /* Up to n bytes into buf; *got 0 = the end. */

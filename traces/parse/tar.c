@@ -19,6 +19,12 @@ void kvc_tar_init(struct kvc_tar *tar, struct kvc_import *im)
     tar->im = im;
 }
 
+void kvc_tar_init_stream(struct kvc_tar *tar, struct kvc_import *im, struct kvc_stream *stream)
+{
+    kvc_tar_init(tar, im);
+    tar->stream = stream;
+}
+
 static enum kvc_status fail(const struct kvc_tar *tar, const char *what, struct kvc_error *err)
 {
     kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(tar->im), 0, NULL,
@@ -38,7 +44,8 @@ static enum kvc_status take(struct kvc_tar *tar, char *buf, size_t n, size_t *ha
     enum kvc_status status = KVC_OK;
     for (*had = 0; *had < n && got && status == KVC_OK; *had += got) {
         got = 0;
-        status = kvc_import_bytes(tar->im, buf + *had, n - *had, &got, err);
+        status = tar->stream ? kvc_stream_read(tar->stream, buf + *had, n - *had, &got, err)
+                             : kvc_import_bytes(tar->im, buf + *had, n - *had, &got, err);
     }
     tar->offset += *had;
     return status;
@@ -67,6 +74,13 @@ enum kvc_status kvc_tar_read(struct kvc_tar *tar, void *buf, size_t n, struct kv
     enum kvc_status status = take_all(tar, buf, n, err);
     tar->left -= n;
     return status;
+}
+
+enum kvc_status kvc_tar_some(struct kvc_tar *tar, void *buf, size_t n, size_t *got,
+                             struct kvc_error *err)
+{
+    *got = n < tar->left ? n : (size_t)tar->left;
+    return kvc_tar_read(tar, buf, *got, err);
 }
 
 /* Octal digits, or GNU's base 256 for what they can't hold. */
