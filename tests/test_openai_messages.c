@@ -91,9 +91,31 @@ static void escapes_are_their_characters(void **state)
         "\"messages\":[{\"role\":\"user\",\"content\":\"caf\xc3\xa9 \xf0\x9f\x98\x80 \\\"a/b\\\"\\n\"}]",
         "\"messages\":[{\"role\":\"user\",\"content\":\"caf\\u00e9 \\ud83d\\ude00 \\\"a\\/b\\u0022\\u000a\"}]",
         "\"messages\":[{\"content\":\"caf\\u00E9 \\uD83D\\uDE00 \\\"a/b\\\"\\n\",\"role\":\"user\"}]",
+        "\"messages\":[{\"role\":\"us\\u0065r\",\"content\":[{\"typ\\u0065\":\"te\\u0078t\",\"text\":"
+        "\"caf\xc3\xa9 \xf0\x9f\x98\x80 \\\"a/b\\\"\\n\"}]}]",
+        "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"te\\u0078t\",\"text\":"
+        "\"caf\xc3\xa9 \xf0\x9f\x98\x80 \\\"a/b\\\"\\n\"}]}]",
         "\"messages\":[{\"role\":\"user\",\"content\":\"cafe \xf0\x9f\x98\x80 \\\"a/b\\\"\\n\"}]",
     };
-    one_prompt(rows, 4);
+    one_prompt(rows, sizeof(rows) / sizeof(rows[0]));
+}
+
+/* Tenant and session are the same long text with an escape, which takes room twice. */
+static void one_field_may_be_two_names(void **state)
+{
+    (void)state;
+    struct kvc_import_options o = { .struct_size = sizeof(o), .tenant_field = "session_id" };
+    static char text[9000];
+    struct kvc_trace *t = NULL;
+    struct kvc_error err;
+    size_t n = (size_t)snprintf(text, sizeof(text), "{\"timestamp\":0,\"prompt\":\"q\","
+                                "\"model\":\"m\",\"session_id\":\"\\n");
+    memset(text + n, 's', 8000);
+    snprintf(text + n + 8000, sizeof(text) - n - 8000, "\"}\n");
+    const char *path = trace_text("twice", text);
+    assert_int_equal(kvc_trace_import(&t, &path, 1, &o, &report, &err), KVC_OK);
+    assert_int_equal(report.accepted, 1);
+    kvc_trace_destroy(t);
 }
 
 static void parts_and_places_make_no_difference(void **state)
@@ -582,6 +604,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(escapes_are_their_characters),
+        cmocka_unit_test(one_field_may_be_two_names),
         cmocka_unit_test(parts_and_places_make_no_difference),
         cmocka_unit_test(tools_come_first_without_blanks),
         cmocka_unit_test(thinking_of_earlier_turns_is_left_out),

@@ -23,26 +23,28 @@ static enum kvc_status read_request(struct reader *r, const struct kvc_tape *t, 
     if (kvc_tape_kind(t, at) != KVC_JOBJECT)
         return kvc_fail_at(err, KVC_ERR_INPUT, place.file, place.line, "requests",
                            "each request must be an object");
-    enum kvc_status status = kvc_tape_tokens(t, at, "Prompt Length", &place, &row->input_tokens,
-                                             &facts->input_stated, err);
+    uint32_t input = kvc_tape_member(t, at, "Prompt Length");
+    uint32_t output = kvc_tape_member(t, at, "Output Length");
+    uint32_t session = kvc_tape_member(t, at, "session_id");
+    uint32_t model = kvc_tape_member(t, at, "model"), text = kvc_tape_member(t, at, "prompt");
+    enum kvc_status status = kvc_tape_tokens(t, input, "Prompt Length", &place,
+                                             &row->input_tokens, &facts->input_stated, err);
     if (status == KVC_OK)
-        status = kvc_tape_tokens(t, at, "Output Length", &place, &row->output_tokens,
+        status = kvc_tape_tokens(t, output, "Output Length", &place, &row->output_tokens,
                                  &facts->output_stated, err);
     if (status == KVC_OK)
-        status = kvc_tape_name(&r->rows, t, at, "session_id", &place, &row->session, err);
+        status = kvc_tape_name(&r->rows, t, session, "session_id", &place, &row->session, err);
     if (status == KVC_OK)
-        status = kvc_tape_name(&r->rows, t, at, "model", &place, &row->model, err);
+        status = kvc_tape_name(&r->rows, t, model, "model", &place, &row->model, err);
     if (status != KVC_OK)
         return status;
     facts->input_stated = facts->input_stated && row->input_tokens;
     kvc_prompt_begin(&r->prompt);
-    uint32_t text = kvc_tape_member(t, at, "prompt") ? kvc_tape_text(t, at, "prompt", &place, err)
-                                                     : 0;
-    if (!text && (kvc_tape_member(t, at, "prompt") || !facts->input_stated))
-        return kvc_tape_member(t, at, "prompt")
-                   ? KVC_ERR_INPUT
-                   : kvc_fail_at(err, KVC_ERR_INPUT, place.file, place.line, "prompt",
-                                 "missing, and no Prompt Length either");
+    if (text && !kvc_tape_text(t, at, "prompt", &place, err))
+        return KVC_ERR_INPUT;
+    if (!text && !facts->input_stated)
+        return kvc_fail_at(err, KVC_ERR_INPUT, place.file, place.line, "prompt",
+                           "missing, and no Prompt Length either");
     char *room = text ? kvc_prompt_room(&r->prompt, (size_t)t->v[text].n + 16) : NULL;
     if (room)
         kvc_prompt_wrote(&r->prompt, KVC_PIECE_TEXT, kvc_tape_decode(t, text, room));
@@ -77,7 +79,8 @@ static enum kvc_status one_line(struct reader *r, const char *text, size_t n,
         return status;
     }
     if (status == KVC_OK)
-        status = kvc_tape_when(r->im, t, 0, "timestamp", KVC_UNIT_MS, &place, &time_ns, &bad);
+        status = kvc_tape_when(r->im, t, kvc_tape_member(t, 0, "timestamp"), "timestamp",
+                               KVC_UNIT_MS, &place, &time_ns, &bad);
     uint32_t list = status == KVC_OK ? kvc_tape_member(t, 0, "requests") : 0;
     if (status == KVC_OK && (!list || kvc_tape_kind(t, list) != KVC_JARRAY))
         status = kvc_fail_at(&bad, KVC_ERR_INPUT, place.file, place.line, "requests",

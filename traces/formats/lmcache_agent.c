@@ -116,11 +116,14 @@ static enum kvc_status read_row(struct reader *r, const char *text, size_t n,
     bool odd;
     enum kvc_status status = kvc_tape_row(&r->rows, r->im, text, n, &t, &odd, err);
     if (status == KVC_OK)
-        status = kvc_tape_when(r->im, t, 0, "timestamp", KVC_UNIT_US, &at, &row->time_ns, err);
+        status = kvc_tape_when(r->im, t, kvc_tape_member(t, 0, "timestamp"), "timestamp",
+                               KVC_UNIT_US, &at, &row->time_ns, err);
     if (status == KVC_OK)
-        status = kvc_tape_name(&r->rows, t, 0, "session_id", &at, &row->session, err);
+        status = kvc_tape_name(&r->rows, t, kvc_tape_member(t, 0, "session_id"), "session_id", &at,
+                               &row->session, err);
     if (status == KVC_OK)
-        status = kvc_tape_name(&r->rows, t, 0, "model", &at, &row->model, err);
+        status = kvc_tape_name(&r->rows, t, kvc_tape_member(t, 0, "model"), "model", &at,
+                               &row->model, err);
     uint32_t in = status == KVC_OK ? kvc_tape_text(t, 0, "input", &at, err) : 0;
     uint32_t out = in ? kvc_tape_member(t, 0, "output") : 0;
     if (!in)

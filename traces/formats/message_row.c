@@ -15,6 +15,7 @@ struct row { /* where a row's parts are on the tape */
     struct kvc_import *im;
     struct kvc_place at;
     struct kvc_message_doc *d;
+    struct kvc_tape_rows *rows;
     const struct kvc_tape *t;
     uint32_t body, response, metadata;
     bool aiperf;
@@ -62,24 +63,10 @@ static uint32_t anywhere(const struct row *r, const char *key)
     return v;
 }
 
-/* A text or a whole number; others are errors. */
 static enum kvc_status name(struct row *r, uint32_t v, const char *field, struct kvc_span *out,
                             struct kvc_error *err)
 {
-    if (!v)
-        return KVC_OK;
-    const struct kvc_tape_node *node = &r->t->v[v];
-    if (node->kind != KVC_JSTRING && node->kind != KVC_JNUMBER)
-        return kvc_fail_at(err, KVC_ERR_INPUT, r->at.file, r->at.line, field,
-                           "text or a whole number is expected");
-    if (!node->escapes) {
-        *out = (struct kvc_span){ node->text, node->n };
-        return KVC_OK;
-    }
-    char *to = r->d->names + r->d->n_names;
-    *out = (struct kvc_span){ to, kvc_tape_decode(r->t, v, to) };
-    r->d->n_names += out->n;
-    return KVC_OK;
+    return kvc_tape_name(r->rows, r->t, v, field, &r->at, out, err);
 }
 
 static enum kvc_status name_of(struct row *r, const char *const *keys, struct kvc_span *out,
@@ -93,25 +80,6 @@ static enum kvc_status name_of(struct row *r, const char *const *keys, struct kv
 }
 
 /* ---- times ---- */
-
-static enum kvc_status read_when(struct row *r, uint32_t v, const char *field,
-                                 enum kvc_time_unit usual, uint64_t *ns, struct kvc_error *err)
-{
-    const struct kvc_tape_node *node = &r->t->v[v];
-    struct kvc_decimal number;
-    char rule[96];
-    bool ok = false;
-    if (node->kind == KVC_JSTRING)
-        ok = kvc_import_time_text(r->im, node->text, node->n, usual, ns);
-    else if (node->kind == KVC_JNUMBER)
-        ok = kvc_decimal_parse(node->text, node->n, &number) == node->n &&
-             kvc_import_time(r->im, &number, usual, ns);
-    if (ok)
-        return KVC_OK;
-    kvc_import_time_rule(r->im, usual, rule, sizeof(rule));
-    return kvc_fail_at(err, KVC_ERR_INPUT, r->at.file, r->at.line, field, "%.*s is wrong: %s",
-                       node->n > 40 ? 40 : (int)node->n, node->text ? node->text : "this", rule);
-}
 
 static enum kvc_status read_times(struct row *r, struct kvc_log_row *row, struct kvc_error *err)
 {
@@ -128,13 +96,14 @@ static enum kvc_status read_times(struct row *r, struct kvc_log_row *row, struct
     for (k = 0; keys[k] && !v; k++)
         v = kvc_tape_member(r->t, 0, keys[k]);
     if (v)
-        return read_when(r, v, keys[k - 1], r->aiperf ? KVC_UNIT_MS : KVC_UNIT_S, &row->time_ns,
-                         err);
+        return kvc_tape_when(r->im, r->t, v, keys[k - 1], r->aiperf ? KVC_UNIT_MS : KVC_UNIT_S,
+                             &r->at, &row->time_ns, err);
     static const char *const answered[] = { "created", "created_at" };
     for (k = 0; k < 2 && r->response && !v; k++)
         v = kvc_tape_member(r->t, r->response, answered[k]);
     if (v)
-        return read_when(r, v, answered[k - 1], KVC_UNIT_S, &row->time_ns, err);
+        return kvc_tape_when(r->im, r->t, v, answered[k - 1], KVC_UNIT_S, &r->at, &row->time_ns,
+                             err);
     return KVC_OK; /* without one: the driver has a rule for that */
 }
 
@@ -204,16 +173,7 @@ static enum kvc_status read_usage(struct row *r, struct kvc_log_row *row,
 static enum kvc_status read_count(struct row *r, const char *key, uint32_t *out, bool *stated,
                                   struct kvc_error *err)
 {
-    uint32_t v = kvc_tape_member(r->t, 0, key);
-    uint64_t n;
-    if (!v)
-        return KVC_OK;
-    if (!kvc_tape_u64(r->t, v, &n) || n > KVC_TOKENS_MAX)
-        return kvc_fail_at(err, KVC_ERR_INPUT, r->at.file, r->at.line, key,
-                           "a whole number of tokens from 0 to 2^31-1 is expected");
-    *out = (uint32_t)n;
-    *stated = true;
-    return KVC_OK;
+    return kvc_tape_tokens(r->t, kvc_tape_member(r->t, 0, key), key, &r->at, out, stated, err);
 }
 
 /* ---- the row ---- */
@@ -284,15 +244,15 @@ static enum kvc_status read_prompt(struct row *r, struct kvc_error *err)
     return d->prompt.failed ? kvc_fail_nomem(err) : KVC_OK;
 }
 
-enum kvc_status kvc_message_read(struct kvc_import *im, const struct kvc_tape *t,
-                                 struct kvc_message_doc *d, struct kvc_error *err)
+enum kvc_status kvc_message_read(struct kvc_import *im, struct kvc_tape_rows *rows,
+                                 const struct kvc_tape *t, struct kvc_message_doc *d,
+                                 struct kvc_error *err)
 {
-    struct row r = { .im = im, .d = d, .t = t,
+    struct row r = { .im = im, .d = d, .rows = rows, .t = t,
                      .at = { kvc_import_file(im), kvc_import_line_number(im) } };
     bool output = false;
     d->row = (struct kvc_log_row){ .time_ns = KVC_TIME_NONE, .think_ns = KVC_TIME_NONE };
     d->facts = (struct kvc_text_facts){ .thinking_tokens = KVC_ID_NONE };
-    d->n_names = 0;
     find_parts(&r);
     enum kvc_status status = read_names(&r, &d->row, err);
     if (status == KVC_OK)

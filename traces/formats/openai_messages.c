@@ -4,9 +4,8 @@
  * beside their answer. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "traces/parse/fields.h"
-#include "traces/import/intern.h"
 #include "traces/formats/message_row.h"
+#include "traces/import/intern.h"
 #include "traces/import/sniff.h"
 
 #include <stdio.h>
@@ -27,12 +26,10 @@ struct kept {
 };
 
 struct reader {
-    struct kvc_tape fast, slow;
-    struct kvc_message_doc scanned, read;
+    struct kvc_tape_rows rows;
+    struct kvc_message_doc doc;
     struct kvc_prompt whole; /* of a turn in deltas */
     struct kept *kept;
-    const char *text;
-    size_t n;
 };
 
 /* ---- sessions in deltas ---- */
@@ -143,74 +140,6 @@ static enum kvc_status add_turn(struct reader *r, struct session *s, struct kvc_
 
 /* ---- rows ---- */
 
-static bool same_span(const struct kvc_span *a, const struct kvc_span *b)
-{
-    return !a->text == !b->text && a->n == b->n && (!a->n || memcmp(a->text, b->text, a->n) == 0);
-}
-
-static bool same_prompt(const struct kvc_prompt *a, const struct kvc_prompt *b)
-{
-    bool same = a->n == b->n && a->n_pieces == b->n_pieces && a->n_input == b->n_input &&
-                (!a->n || memcmp(a->text, b->text, a->n) == 0);
-    for (size_t i = 0; i < a->n_pieces && same; i++) {
-        const struct kvc_piece *x = &a->pieces[i], *y = &b->pieces[i];
-        same = x->at == y->at && x->n == y->n && x->message == y->message &&
-               x->tokens == y->tokens && x->role == y->role && x->kind == y->kind;
-    }
-    return same;
-}
-
-static bool same_facts(const struct kvc_text_facts *a, const struct kvc_text_facts *b)
-{
-    return a->input_stated == b->input_stated && a->output_stated == b->output_stated &&
-           a->output_limit == b->output_limit && a->thinking_tokens == b->thinking_tokens;
-}
-
-static const char *difference(const struct kvc_message_doc *a, const struct kvc_message_doc *b)
-{
-    const struct kvc_log_row *x = &a->row, *y = &b->row;
-    return x->time_ns != y->time_ns || x->think_ns != y->think_ns           ? "timestamp"
-           : !same_span(&x->session, &y->session)                           ? "session_id"
-           : !same_span(&x->model, &y->model)                               ? "model"
-           : !same_span(&x->tenant, &y->tenant)                             ? "tenant"
-           : !same_span(&x->adapter, &y->adapter)                           ? "adapter"
-           : !same_span(&x->salt, &y->salt)                                 ? "cache_salt"
-           : x->input_tokens != y->input_tokens ||
-                   x->output_tokens != y->output_tokens ||
-                   x->cached_tokens != y->cached_tokens ||
-                   !same_facts(&a->facts, &b->facts)                        ? "usage"
-           : a->delta != b->delta || !same_prompt(&a->prompt, &b->prompt)   ? "messages"
-                                                                            : NULL;
-}
-
-static bool room_for_names(struct reader *r, struct kvc_message_doc *d)
-{
-    return kvc_grow((void **)&d->names, &d->names_cap, r->n + 64, 1);
-}
-
-static enum kvc_status careful(struct kvc_import *im, struct reader *r, struct kvc_jval **root,
-                               struct kvc_error *err)
-{
-    struct kvc_place at = { kvc_import_file(im), kvc_import_line_number(im) };
-    enum kvc_status status = kvc_row_parse(root, r->text, r->n, &at, err);
-    if (status == KVC_OK && (!kvc_tape_of(&r->slow, *root) || !room_for_names(r, &r->read)))
-        status = kvc_fail_nomem(err);
-    return status == KVC_OK ? kvc_message_read(im, &r->slow, &r->read, err) : status;
-}
-
-static enum kvc_status compare(struct kvc_import *im, struct reader *r, struct kvc_error *err)
-{
-    struct kvc_jval *root = NULL;
-    const char *field = NULL;
-    enum kvc_status status = careful(im, r, &root, err);
-    if (status == KVC_OK && (field = difference(&r->scanned, &r->read)) != NULL)
-        status = kvc_fail_at(err, KVC_ERR_INTERNAL, kvc_import_file(im),
-                             kvc_import_line_number(im), field, "the two readers of this format "
-                             "differ here; please report this row");
-    kvc_json_free(root);
-    return status;
-}
-
 static void count_chat(struct kvc_import *im, const struct kvc_message_doc *d)
 {
     if (d->chat.continues)
@@ -251,53 +180,35 @@ static enum kvc_status hand_on(struct kvc_import *im, struct reader *r, struct k
     return kvc_text_row(im, d->delta ? &r->whole : &d->prompt, &d->row, &d->facts, err);
 }
 
-static enum kvc_status one_row(struct kvc_import *im, struct reader *r, struct kvc_error *err)
+static enum kvc_status one_row(struct kvc_import *im, struct reader *r, const char *text, size_t n,
+                               struct kvc_error *err)
 {
     struct kvc_error bad = { 0 };
-    struct kvc_jval *root = NULL;
-    if (!room_for_names(r, &r->scanned))
-        return kvc_fail_nomem(err);
-    /* What the fast way can't make sense of goes to the careful one, which says why. */
-    bool sure = kvc_tape_scan(&r->fast, r->text, r->n) &&
-                kvc_tape_kind(&r->fast, 0) == KVC_JOBJECT;
-    enum kvc_status status = KVC_OK;
-    if (sure) {
-        status = kvc_message_read(im, &r->fast, &r->scanned, &bad);
-        if (status == KVC_OK && kvc_import_compares(im))
-            status = compare(im, r, &bad);
-        if (status == KVC_ERR_INTERNAL) {
-            if (err)
-                *err = bad;
-            return status;
-        }
-    } else {
-        status = careful(im, r, &root, &bad);
-    }
+    const struct kvc_tape *t;
+    bool odd;
+    enum kvc_status status = kvc_tape_row(&r->rows, im, text, n, &t, &odd, &bad);
     if (status == KVC_OK)
-        status = hand_on(im, r, sure ? &r->scanned : &r->read, !sure, err);
-    else
-        status = kvc_import_bad(im, &bad, err);
-    kvc_json_free(root);
+        status = kvc_message_read(im, &r->rows, t, &r->doc, &bad);
+    if (status == KVC_OK)
+        return hand_on(im, r, &r->doc, odd, err);
+    if (status != KVC_ERR_INTERNAL)
+        return kvc_import_bad(im, &bad, err);
+    if (err)
+        *err = bad;
     return status;
-}
-
-static void clear_doc(struct kvc_message_doc *d)
-{
-    kvc_prompt_clear(&d->prompt);
-    kvc_free(d->names);
 }
 
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
     struct reader r = { .kept = kvc_import_kept(im) };
+    const char *text;
+    size_t n;
     enum kvc_status status;
-    while ((status = kvc_import_line(im, &r.text, &r.n, err)) == KVC_OK && r.text)
-        if ((status = one_row(im, &r, err)) != KVC_OK)
+    while ((status = kvc_import_line(im, &text, &n, err)) == KVC_OK && text)
+        if ((status = one_row(im, &r, text, n, err)) != KVC_OK)
             break;
-    kvc_free(r.fast.v);
-    kvc_free(r.slow.v);
-    clear_doc(&r.scanned);
-    clear_doc(&r.read);
+    kvc_tape_rows_clear(&r.rows);
+    kvc_prompt_clear(&r.doc.prompt);
     kvc_prompt_clear(&r.whole);
     return status;
 }

@@ -302,11 +302,6 @@ uint32_t kvc_tape_member(const struct kvc_tape *t, uint32_t at, const char *key)
     return 0;
 }
 
-bool kvc_tape_is(const struct kvc_tape *t, uint32_t at, const char *text)
-{
-    return kvc_tape_kind(t, at) == KVC_JSTRING && same_text(&t->v[at], text, strlen(text));
-}
-
 static size_t put_utf8(char *out, uint32_t c)
 {
     if (c < 0x80) {
@@ -369,6 +364,24 @@ size_t kvc_tape_decode(const struct kvc_tape *t, uint32_t at, char *out)
         to += unescape(&p, to);
     }
     return (size_t)(to - out);
+}
+
+struct kvc_span kvc_tape_word(const struct kvc_tape *t, uint32_t at, char room[KVC_TAPE_ROOM])
+{
+    const struct kvc_tape_node *node = &t->v[at];
+    struct kvc_span word = { node->text, node->n };
+    if (!at || node->kind != KVC_JSTRING || node->n > 6 * KVC_TAPE_WORD) /* an escape has 6 at most */
+        return (struct kvc_span){ NULL, 0 };
+    if (node->escapes)
+        word = (struct kvc_span){ room, kvc_tape_decode(t, at, room) };
+    return word.n <= KVC_TAPE_WORD ? word : (struct kvc_span){ NULL, 0 };
+}
+
+bool kvc_tape_is(const struct kvc_tape *t, uint32_t at, const char *text)
+{
+    char room[KVC_TAPE_ROOM];
+    struct kvc_span word = kvc_tape_word(t, at, room);
+    return word.text && word.n == strlen(text) && memcmp(word.text, text, word.n) == 0;
 }
 
 bool kvc_tape_u64(const struct kvc_tape *t, uint32_t at, uint64_t *out)

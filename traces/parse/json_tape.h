@@ -55,7 +55,13 @@ static inline uint32_t kvc_tape_end(const struct kvc_tape *t, uint32_t at)
 
 /* A member's value; 0: none, null, or at is no object. */
 uint32_t kvc_tape_member(const struct kvc_tape *t, uint32_t at, const char *key);
-/* Whether the value is this text. */
+#define KVC_TAPE_WORD 64 /* bytes of the longest text that is asked for by name */
+#define KVC_TAPE_ROOM (6 * KVC_TAPE_WORD + 16)
+
+/* A short text, without its escapes; in room when it has some. Of NULL: longer, no
+ * text, or at is 0. */
+struct kvc_span kvc_tape_word(const struct kvc_tape *t, uint32_t at, char room[KVC_TAPE_ROOM]);
+/* Whether the value is this short text. */
 bool kvc_tape_is(const struct kvc_tape *t, uint32_t at, const char *text);
 /* The text of a string, n + 16 bytes of room at out; how many were written. */
 size_t kvc_tape_decode(const struct kvc_tape *t, uint32_t at, char *out);

@@ -47,7 +47,8 @@ enum kvc_status kvc_tape_row(struct kvc_tape_rows *r, struct kvc_import *im, con
     kvc_json_free(r->root);
     r->root = NULL;
     r->n_text = 0;
-    if (!kvc_grow((void **)&r->text, &r->text_cap, n + 64, 1))
+    /* Two names may be of one member, as with --tenant-field session_id. */
+    if (!kvc_grow((void **)&r->text, &r->text_cap, 2 * n + 64, 1))
         return kvc_fail_nomem(err);
     bool sure = kvc_tape_scan(&r->fast, text, n) && kvc_tape_kind(&r->fast, 0) == KVC_JOBJECT;
     if (r->fast.failed)
@@ -71,17 +72,16 @@ void kvc_tape_rows_clear(struct kvc_tape_rows *r)
     memset(r, 0, sizeof(*r));
 }
 
-/* ---- members ---- */
+/* ---- values ---- */
 
-enum kvc_status kvc_tape_name(struct kvc_tape_rows *r, const struct kvc_tape *t, uint32_t at,
-                              const char *key, const struct kvc_place *place,
+enum kvc_status kvc_tape_name(struct kvc_tape_rows *r, const struct kvc_tape *t, uint32_t v,
+                              const char *field, const struct kvc_place *place,
                               struct kvc_span *out, struct kvc_error *err)
 {
-    uint32_t v = kvc_tape_member(t, at, key);
     if (!v)
         return KVC_OK;
     if (kvc_tape_kind(t, v) != KVC_JSTRING && kvc_tape_kind(t, v) != KVC_JNUMBER)
-        return kvc_fail_at(err, KVC_ERR_INPUT, place->file, place->line, key,
+        return kvc_fail_at(err, KVC_ERR_INPUT, place->file, place->line, field,
                            "text or a whole number is expected");
     *out = (struct kvc_span){ t->v[v].text, t->v[v].n };
     if (t->v[v].escapes) {
@@ -91,27 +91,25 @@ enum kvc_status kvc_tape_name(struct kvc_tape_rows *r, const struct kvc_tape *t,
     return KVC_OK;
 }
 
-enum kvc_status kvc_tape_tokens(const struct kvc_tape *t, uint32_t at, const char *key,
+enum kvc_status kvc_tape_tokens(const struct kvc_tape *t, uint32_t v, const char *field,
                                 const struct kvc_place *place, uint32_t *out, bool *stated,
                                 struct kvc_error *err)
 {
-    uint32_t v = kvc_tape_member(t, at, key);
     uint64_t n;
     if (!v)
         return KVC_OK;
     if (!kvc_tape_u64(t, v, &n) || n > KVC_TOKENS_MAX)
-        return kvc_fail_at(err, KVC_ERR_INPUT, place->file, place->line, key,
+        return kvc_fail_at(err, KVC_ERR_INPUT, place->file, place->line, field,
                            "a whole number of tokens from 0 to 2^31-1 is expected");
     *out = (uint32_t)n;
     *stated = true;
     return KVC_OK;
 }
 
-enum kvc_status kvc_tape_when(struct kvc_import *im, const struct kvc_tape *t, uint32_t at,
-                              const char *key, enum kvc_time_unit usual,
+enum kvc_status kvc_tape_when(struct kvc_import *im, const struct kvc_tape *t, uint32_t v,
+                              const char *field, enum kvc_time_unit usual,
                               const struct kvc_place *place, uint64_t *ns, struct kvc_error *err)
 {
-    uint32_t v = kvc_tape_member(t, at, key);
     struct kvc_decimal number;
     char rule[96];
     if (!v)
@@ -124,7 +122,7 @@ enum kvc_status kvc_tape_when(struct kvc_import *im, const struct kvc_tape *t, u
         kvc_import_time(im, &number, usual, ns))
         return KVC_OK;
     kvc_import_time_rule(im, usual, rule, sizeof(rule));
-    return kvc_fail_at(err, KVC_ERR_INPUT, place->file, place->line, key, "%.*s is wrong: %s",
+    return kvc_fail_at(err, KVC_ERR_INPUT, place->file, place->line, field, "%.*s is wrong: %s",
                        node->n > 40 ? 40 : (int)node->n, node->text ? node->text : "this", rule);
 }
 

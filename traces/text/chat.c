@@ -122,12 +122,13 @@ static bool is_text(const struct part *m, uint32_t at)
 static void add_media(struct part *m, uint32_t content, uint32_t detail)
 {
     const struct kvc_tape_node *node = &m->t->v[content];
-    char word[8] = "";
+    char word[8] = "", escaped[KVC_TAPE_ROOM];
+    struct kvc_span span = kvc_tape_word(m->t, detail, escaped);
     char *room = kvc_prompt_room(m->p, (size_t)node->n + 16);
     if (!room)
         return;
-    if (is_text(m, detail) && m->t->v[detail].n < sizeof(word))
-        memcpy(word, m->t->v[detail].text, m->t->v[detail].n);
+    if (span.n && span.n < sizeof(word))
+        memcpy(word, span.text, span.n);
     size_t n = kvc_tape_decode(m->t, content, room);
     uint32_t tokens = kvc_image_tokens(&m->c->model, room, n, word[0] ? word : NULL);
     m->c->images++;
@@ -204,14 +205,17 @@ static uint32_t first_of(const struct part *m, uint32_t at, const char *const *k
 
 static bool type_ends(const struct part *m, uint32_t type, const char *word)
 {
+    char room[KVC_TAPE_ROOM];
+    struct kvc_span span = kvc_tape_word(m->t, type, room);
     size_t n = strlen(word);
-    const struct kvc_tape_node *node = &m->t->v[type];
-    return is_text(m, type) && node->n >= n && memcmp(node->text + node->n - n, word, n) == 0;
+    return span.n >= n && memcmp(span.text + span.n - n, word, n) == 0;
 }
 
 static bool type_has(const struct part *m, uint32_t type, const char *word)
 {
-    return is_text(m, type) && memmem(m->t->v[type].text, m->t->v[type].n, word, strlen(word));
+    char room[KVC_TAPE_ROOM];
+    struct kvc_span span = kvc_tape_word(m->t, type, room);
+    return span.n && memmem(span.text, span.n, word, strlen(word));
 }
 
 static void add_result(struct part *m, uint32_t at)
@@ -294,13 +298,16 @@ static void add_message_body(struct part *m, uint32_t at)
 
 static enum kvc_role role_of(const struct kvc_tape *t, uint32_t at)
 {
-    uint32_t role = kvc_tape_member(t, at, "role"), type = kvc_tape_member(t, at, "type");
-    if (role && kvc_tape_kind(t, role) == KVC_JSTRING)
-        return kvc_role_named(t->v[role].text, t->v[role].n);
-    if (!type || kvc_tape_kind(t, type) != KVC_JSTRING || kvc_tape_is(t, type, "message"))
+    char room[KVC_TAPE_ROOM];
+    uint32_t type = kvc_tape_member(t, at, "type");
+    struct kvc_span word = kvc_tape_word(t, kvc_tape_member(t, at, "role"), room);
+    if (word.text)
+        return kvc_role_named(word.text, word.n);
+    word = kvc_tape_word(t, type, room);
+    if (!word.n || kvc_tape_is(t, type, "message"))
         return KVC_ROLE_USER;
-    bool result = memmem(t->v[type].text, t->v[type].n, "output", 6) != NULL;
-    bool input = memmem(t->v[type].text, t->v[type].n, "input", 5) != NULL;
+    bool result = memmem(word.text, word.n, "output", 6) != NULL;
+    bool input = memmem(word.text, word.n, "input", 5) != NULL;
     return result ? KVC_ROLE_TOOL : input ? KVC_ROLE_USER : KVC_ROLE_ASSISTANT;
 }
 
