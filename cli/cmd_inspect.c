@@ -211,6 +211,8 @@ static int run(struct kvc_cli *cli)
     }
     if (status == KVC_OK)
         status = kvc_traffic_make(&traffic, trace, title_of(path), bytes, &err);
+    if (status == KVC_OK && price_list)
+        traffic.usd_per_lost_token = (prices.input - prices.cached) * 1e-6;
     if (status == KVC_OK) {
         kvc_cli_import_report(cli, &report);
         kvc_cli_forgotten(cli, &traffic.stats);

@@ -14,6 +14,7 @@ struct kvc_traffic {
     const struct kvc_trace *trace; /* borrowed */
     const char *title;             /* what the log is called, borrowed */
     uint64_t kv_bytes_per_token;   /* 0: no model was named, tokens are not made into bytes */
+    double usd_per_lost_token;     /* what a token costs more uncached than cached; 0: no prices */
     struct kvc_trace_stats stats;
     struct kvc_profile profile;
     uint32_t n_findings;

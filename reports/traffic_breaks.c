@@ -5,6 +5,7 @@
 #include "reports/traffic.h"
 #include "traces/text/text_blocks.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static const char *kind_name(uint8_t kind)
@@ -73,6 +74,11 @@ static uint64_t lost(const struct kvc_traffic *f)
     return sum;
 }
 
+static double usd_of(const struct kvc_traffic *f, uint64_t tokens)
+{
+    return (double)tokens * f->usd_per_lost_token;
+}
+
 bool kvc_traffic_has_breaks(const struct kvc_traffic *f)
 {
     return f->trace->compared_prompts > 0;
@@ -84,9 +90,11 @@ void kvc_traffic_breaks_summary(const struct kvc_traffic *f, char *buf, size_t s
     if (sum)
         snprintf(buf, size,
                  "%s tokens stand alike behind a piece of text that changes, where no cache finds "
-                 "them: %s of all input. Move what changes to the end of the prompt.",
+                 "them: %s of all input%s%s. Move what changes to the end of the prompt.",
                  kvc_fmt_tokens((double)sum).s,
-                 kvc_fmt_percent((double)sum / (double)f->stats.input_tokens).s);
+                 kvc_fmt_percent((double)sum / (double)f->stats.input_tokens).s,
+                 f->usd_per_lost_token > 0 ? ", worth " : "",
+                 f->usd_per_lost_token > 0 ? kvc_fmt_usd(usd_of(f, sum)).s : "");
     else
         snprintf(buf, size, "%s prompts were compared with the one before; none goes on alike "
                             "behind a piece of text that changes.",
@@ -120,6 +128,7 @@ void kvc_traffic_breaks_json(struct kvc_json *j, const struct kvc_traffic *f)
     kvc_json_open_object(j, "breaks");
     kvc_json_u64(j, "compared_prompts", f->trace->compared_prompts);
     kvc_json_u64(j, "lost_tokens", lost(f));
+    kvc_json_double(j, "lost_usd", f->usd_per_lost_token > 0 ? usd_of(f, lost(f)) : NAN);
     kvc_json_open_array(j, "places");
     for (uint32_t i = 0; i < f->trace->n_breaks; i++) {
         const struct kvc_break *b = &f->trace->breaks[i];
@@ -140,6 +149,8 @@ void kvc_traffic_breaks_json(struct kvc_json *j, const struct kvc_traffic *f)
         else
             kvc_json_u64(j, "values", b->values);
         kvc_json_u64(j, "lost_tokens", b->lost_tokens);
+        kvc_json_double(j, "lost_usd",
+                        f->usd_per_lost_token > 0 ? usd_of(f, b->lost_tokens) : NAN);
         kvc_json_close(j);
     }
     kvc_json_close(j);

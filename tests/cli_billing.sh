@@ -69,5 +69,17 @@ has "a share" '"kv_used_peak": 0.413'
 "$kvcast" inspect --quiet "$dir/server.log" >"$dir/out" 2>&1
 has "in words too" '87381 tokens, 6GiB on each GPU'
 
+# Ten prompts that differ by a minute in front of 408 bytes (a blank, 400 digits, 5 letters, two ends of
+# texts): 9 x 408 bytes are lost at 4 a token, each of
+# which costs 1.25 - 0.125 dollars a million more.
+for i in 0 1 2 3 4 5 6 7 8 9; do
+    printf '{"timestamp": 1%s000, "output_length": 1, "messages": [{"role": "system", "content": "It is 08:1%s ' $i $i
+    printf '%0400d"}, {"role": "user", "content": "Hello"}]}\n' 0
+done >"$dir/clock.jsonl"
+"$kvcast" inspect --quiet --json "$dir/clock.jsonl" --tokenizer bytes:4 --prices $prices >"$dir/out" 2>&1
+has "a clock in front is told" '"kind": "clock"'
+has "with the tokens behind it" '"lost_tokens": 918'
+has "and their price" '"lost_usd": 0.00103275'
+
 echo "1..$n"
 exit $failed
