@@ -49,6 +49,9 @@ bool kvc_traffic_believable(const struct kvc_traffic *traffic, const struct kvc_
 
 /* ---- writers ---- */
 
+/* A sentence broken at blanks so as to fit a terminal. */
+void kvc_traffic_wrap(struct kvc_text *t, const char *first, const char *next, const char *s);
+
 void kvc_traffic_text(struct kvc_text *t, const struct kvc_traffic *traffic);
 /* Members of the object that is open. */
 void kvc_traffic_json(struct kvc_json *j, const struct kvc_traffic *traffic);

@@ -2,11 +2,14 @@
  * What breaks caching: the message, role and offset where prompts diverge, found at import from
  * texts. Without texts text and HTML stay silent, and JSON says null. */
 #include "reports/html.h"
+#include "reports/reports.h"
 #include "reports/traffic.h"
 #include "traces/text/text_blocks.h"
 
 #include <math.h>
 #include <stdio.h>
+
+#define WORTH_SAYING 0.005 /* of all input tokens: less is no reason to touch a prompt */
 
 static const char *kind_name(uint8_t kind)
 {
@@ -87,18 +90,25 @@ bool kvc_traffic_has_breaks(const struct kvc_traffic *f)
 void kvc_traffic_breaks_summary(const struct kvc_traffic *f, char *buf, size_t size)
 {
     uint64_t sum = lost(f);
-    if (sum)
+    double share = kvc_ratio(sum, f->stats.input_tokens);
+    if (share < WORTH_SAYING)
         snprintf(buf, size,
-                 "%s tokens stand alike behind a piece of text that changes, where no cache finds "
-                 "them: %s of all input%s%s. Move what changes to the end of the prompt.",
-                 kvc_fmt_tokens((double)sum).s,
-                 kvc_fmt_percent((double)sum / (double)f->stats.input_tokens).s,
-                 f->usd_per_lost_token > 0 ? ", worth " : "",
-                 f->usd_per_lost_token > 0 ? kvc_fmt_usd(usd_of(f, sum)).s : "");
+                 "%s prompts were compared with the one before: next to nothing (%s tokens) goes on "
+                 "alike behind a piece of text that changes.",
+                 kvc_fmt_count(f->trace->compared_prompts).s, kvc_fmt_count(sum).s);
     else
-        snprintf(buf, size, "%s prompts were compared with the one before; none goes on alike "
-                            "behind a piece of text that changes.",
-                 kvc_fmt_count(f->trace->compared_prompts).s);
+        snprintf(buf, size,
+                 "%s tokens, %s of all input%s%s, stand alike behind a piece of text that changes, "
+                 "where no cache finds them: move what changes to the end of the prompt.",
+                 kvc_fmt_tokens((double)sum).s, kvc_fmt_percent(share).s,
+                 f->usd_per_lost_token > 0 ? " and worth " : "",
+                 f->usd_per_lost_token > 0 ? kvc_fmt_usd(usd_of(f, sum)).s : "");
+}
+
+/* Places where prompts just differ are many; only frequent ones say something. */
+static bool shown(const struct kvc_traffic *f, const struct kvc_break *b)
+{
+    return b->lost_tokens || b->prompts * 50 >= f->trace->compared_prompts;
 }
 
 void kvc_traffic_breaks_text(struct kvc_text *t, const struct kvc_traffic *f)
@@ -107,12 +117,15 @@ void kvc_traffic_breaks_text(struct kvc_text *t, const struct kvc_traffic *f)
     if (!kvc_traffic_has_breaks(f))
         return;
     kvc_traffic_breaks_summary(f, line, sizeof(line));
-    kvc_text_addf(t, "\nWhat breaks caching\n  %s\n", line);
+    kvc_text_add(t, "\nWhat breaks caching\n");
+    kvc_traffic_wrap(t, "  ", "  ", line);
     if (f->trace->n_breaks)
         kvc_text_addf(t, "  %-36s%-22s%10s%10s%14s\n", "prompts part at", "by", "prompts", "values",
                       "tokens lost");
     for (uint32_t i = 0; i < f->trace->n_breaks && i < 10; i++) {
         const struct kvc_break *b = &f->trace->breaks[i];
+        if (!shown(f, b))
+            continue;
         kvc_text_addf(t, "  %-36s%-22s%10s%10s%14s\n", where(b).s, looks_like(b->kind),
                       kvc_fmt_count(b->prompts).s, values_of(b).s,
                       kvc_fmt_count(b->lost_tokens).s);
@@ -165,6 +178,8 @@ void kvc_traffic_breaks_html(struct kvc_text *t, const struct kvc_traffic *f)
     kvc_html_table(t, "Prompts part at|By|#Prompts|#Values|#Tokens lost|");
     for (uint32_t i = 0; i < f->trace->n_breaks && i < 10; i++) {
         const struct kvc_break *b = &f->trace->breaks[i];
+        if (!shown(f, b))
+            continue;
         kvc_text_add(t, "<tr>");
         kvc_html_cell(t, where(b).s);
         kvc_html_cell(t, looks_like(b->kind));

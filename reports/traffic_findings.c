@@ -66,7 +66,7 @@ static void say_kinds(struct kvc_traffic *f)
     double history = kvc_ratio(p->content_tokens[KVC_CONTENT_HISTORY], p->seen_tokens);
     if (!p->seen_tokens)
         return;
-    if (p->by_session && f->stats.sessions >= 10 && history > 0.98)
+    if (p->by_session && f->stats.sessions >= 10 && history > 0.98 && !kvc_traffic_has_breaks(f))
         say(f, "Hardly anything is shared between sessions. Logs look like that when block ids are "
                "local to a session, as in kv-cache-tester: a system prompt that all have is then "
                "there but can't be seen.");
@@ -172,6 +172,15 @@ static void say_tenants(struct kvc_traffic *f)
             kvc_fmt_percent(kvc_ratio(lost, p->seen_tokens)).s);
 }
 
+static void say_breaks(struct kvc_traffic *f)
+{
+    char text[300];
+    if (!kvc_traffic_has_breaks(f) || !f->trace->n_breaks || !f->trace->breaks[0].lost_tokens)
+        return;
+    kvc_traffic_breaks_summary(f, text, sizeof(text));
+    say(f, "%s", text);
+}
+
 void kvc_traffic_findings(struct kvc_traffic *f)
 {
     f->n_findings = 0;
@@ -182,6 +191,7 @@ void kvc_traffic_findings(struct kvc_traffic *f)
     } else {
         say_bound(f);
         say_kinds(f);
+        say_breaks(f);
         say_ttl(f);
         say_one_hit(f);
     }

@@ -14,28 +14,30 @@ static void put_cell(struct kvc_text *t, struct kvc_str value, int width)
     kvc_text_addf(t, "%*s", width, value.s);
 }
 
-/* The sentences, each broken at blanks so as to fit a terminal. */
+void kvc_traffic_wrap(struct kvc_text *t, const char *first, const char *next, const char *s)
+{
+    for (const char *lead = first; *s; lead = next) {
+        size_t n = strlen(s), room = WIDTH - strlen(lead);
+        if (n > room) {
+            n = room;
+            while (n && s[n] != ' ')
+                n--;
+            n = n ? n : room;
+        }
+        kvc_text_add(t, lead);
+        kvc_text_addn(t, s, n);
+        kvc_text_add(t, "\n");
+        s += n;
+        s += *s == ' ';
+    }
+}
+
 static void put_findings(struct kvc_text *t, const struct kvc_traffic *f)
 {
     if (f->n_findings)
         kvc_text_add(t, "\nWhat follows\n");
-    for (uint32_t i = 0; i < f->n_findings; i++) {
-        const char *s = f->findings[i];
-        for (bool first = true; *s; first = false) {
-            size_t n = strlen(s), room = WIDTH - 4;
-            if (n > room) {
-                n = room; /* a number and its unit stay on one line */
-                while (n && (s[n] != ' ' || (s[n - 1] >= '0' && s[n - 1] <= '9')))
-                    n--;
-                n = n ? n : room;
-            }
-            kvc_text_add(t, first ? "  - " : "    ");
-            kvc_text_addn(t, s, n);
-            kvc_text_add(t, "\n");
-            s += n;
-            s += *s == ' ';
-        }
-    }
+    for (uint32_t i = 0; i < f->n_findings; i++)
+        kvc_traffic_wrap(t, "  - ", "    ", f->findings[i]);
 }
 
 static void put_head(struct kvc_text *t, const struct kvc_traffic *f)
