@@ -7,14 +7,16 @@
 #include <string.h>
 
 static const struct kvc_runs_ops *const table[] = {
-    &kvc_runs_lru,  &kvc_runs_fifo,     &kvc_runs_lfu,    &kvc_runs_plfu, &kvc_runs_lenaware,
-    &kvc_runs_sieve, &kvc_runs_s3fifo, &kvc_runs_twoq, &kvc_runs_arc,
+    &kvc_runs_lru,   &kvc_runs_fifo,   &kvc_runs_lfu,  &kvc_runs_plfu, &kvc_runs_lenaware,
+    &kvc_runs_sieve, &kvc_runs_s3fifo, &kvc_runs_twoq, &kvc_runs_arc,  &kvc_runs_ttl,
+    &kvc_runs_ttlfixed,
 };
 
 const char *const *kvc_runs_policies(void)
 {
     static const char *const names[] = {"lru",   "fifo",   "lfu",  "plfu", "lenaware",
-                                        "sieve", "s3fifo", "twoq", "arc",  NULL};
+                                        "sieve", "s3fifo", "twoq", "arc",  "ttl",
+                                        "ttlfixed", NULL};
     return names;
 }
 
@@ -186,26 +188,27 @@ void kvc_runs_destroy(struct kvc_runs *c)
     kvc_free(c);
 }
 
-struct kvc_runs *kvc_runs_create(const char *policy, uint64_t capacity, uint32_t n_segments,
-                                 const uint32_t *seg_len, const uint32_t *seg_depth)
+struct kvc_runs *kvc_runs_create(const struct kvc_runs_setup *setup)
 {
     struct kvc_runs *c = kvc_calloc(1, sizeof(*c));
     if (!c)
         return NULL;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        if (kvc_name_equal(table[i]->name, policy))
+        if (kvc_name_equal(table[i]->name, setup->policy))
             c->ops = table[i];
-    c->capacity = capacity;
-    c->n_segments = n_segments;
-    c->seg_len = seg_len;
-    c->seg_depth = seg_depth;
+    c->capacity = setup->capacity;
+    c->n_segments = setup->n_segments;
+    c->seg_len = setup->seg_len;
+    c->seg_depth = setup->seg_depth;
+    c->seg_parent = setup->seg_parent;
+    c->ttl_ns = setup->ttl_ns ? setup->ttl_ns : KVC_RUNS_TTL_NS;
     c->free = c->hand = KVC_RUN_NONE;
-    c->deepest = kvc_malloc(n_segments, sizeof(*c->deepest));
+    c->deepest = kvc_malloc(c->n_segments, sizeof(*c->deepest));
     if (!c->ops || !c->deepest || !kvc_queues_grow(c, 8) || (c->ops->start && !c->ops->start(c))) {
         kvc_runs_destroy(c);
         return NULL;
     }
-    memset(c->deepest, 0xff, n_segments * sizeof(*c->deepest));
+    memset(c->deepest, 0xff, c->n_segments * sizeof(*c->deepest));
     return c;
 }
 
@@ -214,7 +217,8 @@ bool kvc_runs_failed(const struct kvc_runs *c)
     return c->failed;
 }
 
-uint32_t kvc_runs_lead(const struct kvc_runs *c, uint32_t seg)
+/* Leading blocks of the segment that are resident. */
+static uint32_t lead_of(const struct kvc_runs *c, uint32_t seg)
 {
     uint32_t lead = 0, from = UINT32_MAX; /* of the stretch of resident runs in hand */
     for (uint32_t r = c->deepest[seg]; r != KVC_RUN_NONE; r = c->run[r].shallower) {
@@ -230,6 +234,20 @@ uint32_t kvc_runs_lead(const struct kvc_runs *c, uint32_t seg)
     return from == 0 ? lead : 0;
 }
 
+uint64_t kvc_runs_arrive(struct kvc_runs *c, uint32_t seg, uint64_t now_ns)
+{
+    uint64_t run = 0;
+    c->request++;
+    c->now_ns = now_ns;
+    if (c->ops->arrive && c->capacity)
+        c->ops->arrive(c, seg);
+    for (; seg != KVC_RUN_NONE; seg = c->seg_parent[seg]) {
+        uint32_t lead = lead_of(c, seg);
+        run = lead < c->seg_len[seg] ? lead : run + lead;
+    }
+    return run;
+}
+
 /* The deepest run with blocks before position at. */
 static uint32_t run_before(const struct kvc_runs *c, uint32_t seg, uint32_t at)
 {
@@ -239,11 +257,9 @@ static uint32_t run_before(const struct kvc_runs *c, uint32_t seg, uint32_t at)
     return r;
 }
 
-uint32_t kvc_runs_touch(struct kvc_runs *c, uint32_t seg)
+static uint32_t touch_segment(struct kvc_runs *c, uint32_t seg)
 {
     uint32_t found = 0, at = c->seg_len[seg];
-    if (!c->capacity)
-        return 0;
     c->clock++;
     if (c->touches)
         c->touches[seg]++;
@@ -259,5 +275,15 @@ uint32_t kvc_runs_touch(struct kvc_runs *c, uint32_t seg)
             at -= c->ops->miss(c, seg, c->run[r].lo, at, r);
         }
     }
+    return found;
+}
+
+uint64_t kvc_runs_touch(struct kvc_runs *c, uint32_t seg)
+{
+    uint64_t found = 0;
+    if (!c->capacity)
+        return 0;
+    for (; seg != KVC_RUN_NONE; seg = c->seg_parent[seg])
+        found += touch_segment(c, seg);
     return found;
 }

@@ -14,6 +14,7 @@ struct kvc_run {
     uint32_t queue;
     uint32_t note;            /* the policy's: frequency, visited */
     uint64_t stamp;           /* of its last touch, where the policy orders by it */
+    uint64_t key;             /* the policy's as well */
 };
 
 struct kvc_run_queue {
@@ -25,6 +26,8 @@ struct kvc_runs_ops {
     const char *name;
     uint32_t resident_queues; /* runs of these are resident, of later ones ghosts; 0: all are */
     bool (*start)(struct kvc_runs *c);
+    /* Or NULL: before a request looks up the path to a segment; request and now_ns are set. */
+    void (*arrive)(struct kvc_runs *c, uint32_t seg);
     void (*hit)(struct kvc_runs *c, uint32_t run); /* all of a resident run */
     /* Takes in blocks [hi - j, hi) of those up to hi from lo on, none of them resident, and
      * returns j >= 1. ghost: the run that remembers all of [lo, hi), or KVC_RUN_NONE. */
@@ -35,7 +38,7 @@ struct kvc_runs {
     const struct kvc_runs_ops *ops;
     uint64_t capacity, size; /* resident blocks */
     uint32_t n_segments;
-    const uint32_t *seg_len, *seg_depth;
+    const uint32_t *seg_len, *seg_depth, *seg_parent;
     uint32_t *deepest; /* by segment: its deepest run */
     struct kvc_run *run;
     size_t n_runs, room;
@@ -45,6 +48,8 @@ struct kvc_runs {
     bool failed;
 
     uint64_t clock;    /* touches of segments */
+    uint64_t now_ns, ttl_ns;
+    uint32_t request;  /* 1 for the first */
     uint32_t hand;     /* sieve */
     double target;     /* arc's p */
     uint64_t small, ghosts; /* sizes the policy wants */
@@ -91,9 +96,14 @@ void kvc_run_free(struct kvc_runs *c, uint32_t r);
 /* The run just below [.., hi) of the segment that begins at hi, or KVC_RUN_NONE. */
 uint32_t kvc_run_at(const struct kvc_runs *c, uint32_t seg, uint32_t lo);
 
+/* For want newcomers, room for how many in a cache of one queue: without an eviction while there
+ * is some, else the oldest run makes room for at most its own length. */
+uint32_t kvc_make_room(struct kvc_runs *c, uint32_t want);
+
 bool kvc_queues_grow(struct kvc_runs *c, size_t n);
 
 extern const struct kvc_runs_ops kvc_runs_lru, kvc_runs_fifo, kvc_runs_sieve, kvc_runs_lfu,
-    kvc_runs_plfu, kvc_runs_lenaware, kvc_runs_s3fifo, kvc_runs_twoq, kvc_runs_arc;
+    kvc_runs_plfu, kvc_runs_lenaware, kvc_runs_s3fifo, kvc_runs_twoq, kvc_runs_arc, kvc_runs_ttl,
+    kvc_runs_ttlfixed;
 
 #endif

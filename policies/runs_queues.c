@@ -2,9 +2,7 @@
  * Policies of one queue: lru, fifo, and sieve (Zhang et al., NSDI 2024). */
 #include "policies/runs_internal.h"
 
-/* The newcomer's turn has come: for want blocks, room for how many without an eviction, else the
- * oldest run makes room for at most its own length. */
-static uint32_t make_room(struct kvc_runs *c, uint32_t want)
+uint32_t kvc_make_room(struct kvc_runs *c, uint32_t want)
 {
     if (c->size < c->capacity)
         return kvc_least(want, c->capacity - c->size);
@@ -15,7 +13,7 @@ static uint32_t make_room(struct kvc_runs *c, uint32_t want)
 
 static uint32_t miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost)
 {
-    uint32_t n = make_room(c, hi - lo);
+    uint32_t n = kvc_make_room(c, hi - lo);
     (void)ghost;
     kvc_run_add(c, seg, hi - n, hi, 0, 0);
     return n;

@@ -38,6 +38,7 @@ enum kvc_status kvc_ceiling_view(struct kvc_ceiling_view *out, const struct kvc_
         .seg_parent = t->seg_parent,
         .seg_len = t->seg_len,
         .seg_depth = t->seg_depth,
+        .arrival_ns = t->arrival_ns,
     };
     return KVC_OK;
 }

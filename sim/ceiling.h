@@ -14,6 +14,7 @@ struct kvc_ceiling_view {
     uint32_t n_segments, block_tokens;
     const uint32_t *prompt_seg, *input_tokens;
     const uint32_t *seg_parent, *seg_len, *seg_depth;
+    const uint64_t *arrival_ns;
     uint32_t *owned[4]; /* arrays of a view that is not the trace's own */
 };
 

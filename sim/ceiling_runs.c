@@ -4,33 +4,24 @@
 #include "policies/runs.h"
 #include "sim/ceiling.h"
 
-/* Blocks of the path that are resident, from its root to the first that isn't. */
-static uint64_t leading_run(const struct kvc_runs *cache, const struct kvc_ceiling_view *v,
-                            uint32_t seg)
-{
-    uint64_t run = 0;
-    for (; seg != KVC_SEG_NONE; seg = v->seg_parent[seg]) {
-        uint32_t lead = kvc_runs_lead(cache, seg);
-        run = lead < v->seg_len[seg] ? lead : run + lead;
-    }
-    return run;
-}
-
 static enum kvc_status one_capacity(const struct kvc_ceiling_view *v, const char *policy,
                                     uint64_t capacity, struct kvc_hits *hits, uint32_t *runs,
                                     struct kvc_error *err)
 {
-    struct kvc_runs *cache = kvc_runs_create(policy, capacity, v->n_segments, v->seg_len,
-                                             v->seg_depth);
+    const struct kvc_runs_setup setup = {
+        .policy = policy, .capacity = capacity, .n_segments = v->n_segments,
+        .seg_len = v->seg_len, .seg_depth = v->seg_depth, .seg_parent = v->seg_parent,
+    };
+    struct kvc_runs *cache = kvc_runs_create(&setup);
     if (!cache)
         return kvc_fail_nomem(err);
     for (uint64_t r = 0; r < v->n_requests; r++) {
-        uint64_t run = leading_run(cache, v, v->prompt_seg[r]);
+        uint64_t run = kvc_runs_arrive(cache, v->prompt_seg[r],
+                                       v->arrival_ns ? v->arrival_ns[r] : 0);
         kvc_hits_count(v, r, run, hits);
         if (runs)
             runs[r] = (uint32_t)run;
-        for (uint32_t s = v->prompt_seg[r]; s != KVC_SEG_NONE; s = v->seg_parent[s])
-            kvc_runs_touch(cache, s);
+        kvc_runs_touch(cache, v->prompt_seg[r]);
     }
     bool failed = kvc_runs_failed(cache);
     kvc_runs_destroy(cache);

@@ -1,122 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/block_policies.h"
+#include "tests/block_internal.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define NONE UINT32_MAX
-#define NEVER UINT64_MAX
-#define LISTS 4
-
-static void *array(size_t n, size_t size)
-{
-    void *p = calloc(n + 1, size);
-    if (!p)
-        abort();
-    return p;
-}
-
-struct item { /* of a heap; stale when the block's stamp has moved on */
-    uint64_t first, second, stamp;
-    uint32_t block;
-};
-
-struct cache {
-    uint64_t capacity, size, clock;
-    uint32_t n_blocks;
-    bool *resident;
-    /* lists of blocks; head is the newest. which 0: in none */
-    uint8_t *which;
-    uint32_t *newer, *older, head[LISTS + 1], tail[LISTS + 1];
-    uint64_t count[LISTS + 1];
-    uint32_t *freq;
-    bool *visited;
-    uint32_t hand;
-    uint64_t *last, *next_use, *stamp;
-    struct item *heap;
-    size_t n_heap, room;
-    double p;
-};
-
-/* ---- lists ---- */
-
-static void push(struct cache *c, uint8_t list, uint32_t b)
-{
-    c->which[b] = list;
-    c->newer[b] = NONE;
-    c->older[b] = c->head[list];
-    if (c->head[list] != NONE)
-        c->newer[c->head[list]] = b;
-    else
-        c->tail[list] = b;
-    c->head[list] = b;
-    c->count[list]++;
-}
-
-static void take(struct cache *c, uint32_t b)
-{
-    uint8_t list = c->which[b];
-    *(c->newer[b] != NONE ? &c->older[c->newer[b]] : &c->head[list]) = c->older[b];
-    *(c->older[b] != NONE ? &c->newer[c->older[b]] : &c->tail[list]) = c->newer[b];
-    c->which[b] = 0;
-    c->count[list]--;
-}
-
-static void gone(struct cache *c, uint32_t b)
-{
-    c->resident[b] = false;
-    c->size--;
-}
-
-static void come(struct cache *c, uint32_t b)
-{
-    c->resident[b] = true;
-    c->size++;
-}
-
-/* ---- smallest (first, second) ---- */
-
-static bool before(const struct item *a, const struct item *b)
-{
-    return a->first != b->first ? a->first < b->first : a->second < b->second;
-}
-
-static void heap_put(struct cache *c, uint32_t b, uint64_t first, uint64_t second)
-{
-    if (c->n_heap == c->room) {
-        c->room = c->room ? 2 * c->room : 64;
-        if (!(c->heap = realloc(c->heap, c->room * sizeof(*c->heap))))
-            abort();
-    }
-    struct item it = {first, second, ++c->stamp[b], b};
-    size_t i = c->n_heap++;
-    for (; i && before(&it, &c->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        c->heap[i] = c->heap[(i - 1) / 2];
-    c->heap[i] = it;
-}
-
-static uint32_t heap_pop(struct cache *c)
-{
-    for (;;) {
-        struct item top = c->heap[0], last = c->heap[--c->n_heap];
-        size_t i = 0, k;
-        while ((k = 2 * i + 1) < c->n_heap) {
-            k += k + 1 < c->n_heap && before(&c->heap[k + 1], &c->heap[k]);
-            if (!before(&c->heap[k], &last))
-                break;
-            c->heap[i] = c->heap[k];
-            i = k;
-        }
-        c->heap[i] = last;
-        if (c->resident[top.block] && top.stamp == c->stamp[top.block])
-            return top.block;
-    }
-}
-
 /* ---- the policies: one touch of block b, index at on its path ---- */
 
-static void lru(struct cache *c, uint32_t b, uint32_t at)
+static void lru(struct block_cache *c, uint32_t b, uint32_t at)
 {
     (void)at;
     if (c->resident[b]) {
@@ -132,13 +20,13 @@ static void lru(struct cache *c, uint32_t b, uint32_t at)
     push(c, 1, b);
 }
 
-static void fifo(struct cache *c, uint32_t b, uint32_t at)
+static void fifo(struct block_cache *c, uint32_t b, uint32_t at)
 {
     if (!c->resident[b])
         lru(c, b, at);
 }
 
-static void by_frequency(struct cache *c, uint32_t b, bool forget)
+static void by_frequency(struct block_cache *c, uint32_t b, bool forget)
 {
     if (!c->resident[b]) {
         if (c->size == c->capacity) {
@@ -152,19 +40,19 @@ static void by_frequency(struct cache *c, uint32_t b, bool forget)
     heap_put(c, b, ++c->freq[b], c->clock);
 }
 
-static void lfu(struct cache *c, uint32_t b, uint32_t at)
+static void lfu(struct block_cache *c, uint32_t b, uint32_t at)
 {
     (void)at;
     by_frequency(c, b, true);
 }
 
-static void plfu(struct cache *c, uint32_t b, uint32_t at)
+static void plfu(struct block_cache *c, uint32_t b, uint32_t at)
 {
     (void)at;
     by_frequency(c, b, false);
 }
 
-static void lenaware(struct cache *c, uint32_t b, uint32_t at)
+static void lenaware(struct block_cache *c, uint32_t b, uint32_t at)
 {
     if (!c->resident[b]) {
         if (c->size == c->capacity)
@@ -174,7 +62,7 @@ static void lenaware(struct cache *c, uint32_t b, uint32_t at)
     heap_put(c, b, UINT32_MAX - at, c->clock);
 }
 
-static void sieve(struct cache *c, uint32_t b, uint32_t at)
+static void sieve(struct block_cache *c, uint32_t b, uint32_t at)
 {
     (void)at;
     if (c->resident[b]) {
@@ -198,7 +86,7 @@ static void sieve(struct cache *c, uint32_t b, uint32_t at)
 
 /* 1 small, 2 main, 3 ghost. As in the paper's algorithm: what small is asked for it looks for to
  * its end, moving to main what was used more than once. */
-static bool evict_small(struct cache *c, uint64_t ghosts)
+static bool evict_small(struct block_cache *c, uint64_t ghosts)
 {
     while (c->count[1]) {
         uint32_t v = c->tail[1];
@@ -217,7 +105,7 @@ static bool evict_small(struct cache *c, uint64_t ghosts)
     return false;
 }
 
-static void evict_main(struct cache *c)
+static void evict_main(struct block_cache *c)
 {
     for (;;) {
         uint32_t v = c->tail[2];
@@ -231,7 +119,7 @@ static void evict_main(struct cache *c)
     }
 }
 
-static void s3fifo(struct cache *c, uint32_t b, uint32_t at)
+static void s3fifo(struct block_cache *c, uint32_t b, uint32_t at)
 {
     uint64_t small = c->capacity / 10 ? c->capacity / 10 : 1;
     (void)at;
@@ -251,7 +139,7 @@ static void s3fifo(struct cache *c, uint32_t b, uint32_t at)
 }
 
 /* 1 in, 2 main, 3 out */
-static void twoq(struct cache *c, uint32_t b, uint32_t at)
+static void twoq(struct block_cache *c, uint32_t b, uint32_t at)
 {
     uint64_t in = c->capacity / 4 ? c->capacity / 4 : 1;
     uint64_t out = c->capacity / 2 ? c->capacity / 2 : 1;
@@ -285,7 +173,7 @@ static void twoq(struct cache *c, uint32_t b, uint32_t at)
 }
 
 /* 1 T1, 2 T2, 3 B1, 4 B2 (Megiddo and Modha 2003) */
-static void arc_replace(struct cache *c, bool in_b2)
+static void arc_replace(struct block_cache *c, bool in_b2)
 {
     double t1 = (double)c->count[1];
     uint8_t from = c->count[1] && (t1 > c->p || (in_b2 && t1 == c->p)) ? 1 : 2;
@@ -297,7 +185,7 @@ static void arc_replace(struct cache *c, bool in_b2)
     push(c, (uint8_t)(from + 2), v);
 }
 
-static void arc(struct cache *c, uint32_t b, uint32_t at)
+static void arc(struct block_cache *c, uint32_t b, uint32_t at)
 {
     double size = (double)c->capacity;
     uint8_t list = c->which[b];
@@ -334,7 +222,7 @@ static void arc(struct cache *c, uint32_t b, uint32_t at)
 }
 
 /* Farthest next use goes; bypass: also when that is the newcomer. */
-static void belady(struct cache *c, uint32_t b, bool bypass)
+static void belady(struct block_cache *c, uint32_t b, bool bypass)
 {
     uint64_t next = c->next_use[c->clock - 1];
     if (!c->resident[b]) {
@@ -352,33 +240,39 @@ static void belady(struct cache *c, uint32_t b, bool bypass)
     heap_put(c, b, NEVER - next, b);
 }
 
-static void opt(struct cache *c, uint32_t b, uint32_t at)
+static void opt(struct block_cache *c, uint32_t b, uint32_t at)
 {
     (void)at;
     belady(c, b, false);
 }
 
-static void optb(struct cache *c, uint32_t b, uint32_t at)
+static void optb(struct block_cache *c, uint32_t b, uint32_t at)
 {
     (void)at;
     belady(c, b, true);
 }
 
-static const struct {
-    const char *name;
-    void (*touch)(struct cache *, uint32_t, uint32_t);
-} policies[] = {
-    {"lru", lru}, {"fifo", fifo}, {"lfu", lfu}, {"plfu", plfu}, {"lenaware", lenaware},
-    {"sieve", sieve}, {"s3fifo", s3fifo}, {"twoq", twoq}, {"arc", arc}, {"opt", opt},
-    {"optb", optb},
+static const struct block_policy policies[] = {
+    {"lru", lru, NULL, NULL}, {"fifo", fifo, NULL, NULL}, {"lfu", lfu, NULL, NULL},
+    {"plfu", plfu, NULL, NULL}, {"lenaware", lenaware, NULL, NULL}, {"sieve", sieve, NULL, NULL},
+    {"s3fifo", s3fifo, NULL, NULL}, {"twoq", twoq, NULL, NULL}, {"arc", arc, NULL, NULL},
+    {"opt", opt, NULL, NULL}, {"optb", optb, NULL, NULL},
 };
 
-const char *const block_policy_names[] = {"lru", "fifo", "lfu", "plfu", "lenaware", "sieve",
-                                          "s3fifo", "twoq", "arc", "opt", "optb", NULL};
+static const struct block_policy *find(const char *name)
+{
+    const struct block_policy *p = block_policies_more;
+    for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++)
+        if (!strcmp(policies[i].name, name))
+            return &policies[i];
+    while (strcmp(p->name, name) != 0)
+        p++;
+    return p;
+}
 
 /* ---- the run ---- */
 
-static void start(struct cache *c, uint32_t n_blocks, uint64_t capacity)
+static void start(struct block_cache *c, uint32_t n_blocks, uint64_t capacity)
 {
     memset(c, 0, sizeof(*c));
     c->capacity = capacity;
@@ -391,12 +285,15 @@ static void start(struct cache *c, uint32_t n_blocks, uint64_t capacity)
     c->visited = array(n_blocks, sizeof(bool));
     c->last = array(n_blocks, 8);
     c->stamp = array(n_blocks, 8);
+    c->since = array(n_blocks, 8);
+    c->born = array(n_blocks, 8);
+    c->before_last = array(n_blocks, 8);
     c->hand = NONE;
     memset(c->head, 0xff, sizeof(c->head));
     memset(c->tail, 0xff, sizeof(c->tail));
 }
 
-static void stop(struct cache *c)
+static void stop(struct block_cache *c)
 {
     free(c->resident);
     free(c->which);
@@ -407,6 +304,9 @@ static void stop(struct cache *c)
     free(c->last);
     free(c->stamp);
     free(c->next_use);
+    free(c->since);
+    free(c->born);
+    free(c->before_last);
     free(c->heap);
 }
 
@@ -438,24 +338,31 @@ struct block_counts block_policy_run(const struct block_log *log, const char *po
                                      bool leaf_first, uint64_t capacity, uint32_t *runs)
 {
     struct block_counts counts = {0, 0};
-    struct cache c;
-    size_t k = 0;
-    while (strcmp(policies[k].name, policy) != 0)
-        k++;
+    struct block_cache c;
+    const struct block_policy *p = find(policy);
     start(&c, log->n_blocks, capacity);
     c.next_use = next_uses(log, leaf_first);
+    c.ttl_ns = log->ttl_ns;
     for (uint32_t r = 0; r < log->n_requests; r++) {
         uint32_t run = 0;
+        c.path = log->path[r];
+        c.length = log->length[r];
+        c.request = r + 1;
+        c.now_ns = log->now_ns ? log->now_ns[r] : 0;
+        if (p->arrive && capacity)
+            p->arrive(&c);
         while (run < log->length[r] && c.resident[log->path[r][run]])
             run++;
         runs[r] = run;
         for (uint32_t i = 0; i < log->length[r]; i++)
             counts.set += c.resident[log->path[r][i]];
-        for (uint32_t i = 0; capacity && i < log->length[r]; i++) {
+        if (p->whole && capacity)
+            p->whole(&c);
+        for (uint32_t i = 0; capacity && !p->whole && i < log->length[r]; i++) {
             uint32_t at = nth(log, r, leaf_first, i), b = log->path[r][at];
             counts.access += c.resident[b];
             c.clock++;
-            policies[k].touch(&c, b, at);
+            p->touch(&c, b, at);
         }
     }
     stop(&c);

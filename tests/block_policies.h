@@ -11,14 +11,13 @@ struct block_log {
     uint32_t n_requests, n_blocks; /* blocks are numbered 0 .. n_blocks - 1 */
     const uint32_t *const *path;   /* by request, root first */
     const uint32_t *length;
+    const uint64_t *now_ns;        /* by request; NULL: all 0 */
+    uint64_t ttl_ns;
 };
 
 struct block_counts {
     uint64_t set, access; /* resident anywhere at lookup; found at the moment of touching */
 };
-
-/* Names of the policies, NULL at the end. */
-extern const char *const block_policy_names[];
 
 /* leaf_first: touch order; runs[n_requests] gets the leading runs. */
 struct block_counts block_policy_run(const struct block_log *log, const char *policy,

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -20,6 +21,7 @@
 struct forest {
     uint32_t n, len[SEGMENTS], depth[SEGMENTS], first[SEGMENTS], parent[SEGMENTS];
     uint32_t n_requests, seg[REQUESTS], n_blocks;
+    uint64_t now_ns[REQUESTS], ttl_ns;
 };
 
 static void make(struct forest *f, uint64_t *rng)
@@ -38,8 +40,11 @@ static void make(struct forest *f, uint64_t *rng)
         f->n_blocks += f->len[s];
     }
     f->n_requests = 1 + (uint32_t)kvc_rng_below(rng, REQUESTS);
-    for (uint32_t r = 0; r < f->n_requests; r++)
+    f->ttl_ns = 1 + kvc_rng_below(rng, 60);
+    for (uint32_t r = 0; r < f->n_requests; r++) {
         f->seg[r] = (uint32_t)kvc_rng_below(rng, f->n);
+        f->now_ns[r] = (r ? f->now_ns[r - 1] : 5) + kvc_rng_below(rng, 4);
+    }
 }
 
 static void paths(const struct forest *f, uint32_t **path, uint32_t *length)
@@ -59,16 +64,15 @@ static uint64_t by_runs(const struct forest *f, const char *policy, uint64_t cap
                         uint32_t *runs)
 {
     uint64_t access = 0;
-    struct kvc_runs *c = kvc_runs_create(policy, capacity, f->n, f->len, f->depth);
+    const struct kvc_runs_setup setup = {
+        .policy = policy, .capacity = capacity, .n_segments = f->n, .seg_len = f->len,
+        .seg_depth = f->depth, .seg_parent = f->parent, .ttl_ns = f->ttl_ns,
+    };
+    struct kvc_runs *c = kvc_runs_create(&setup);
     assert_non_null(c);
     for (uint32_t r = 0; r < f->n_requests; r++) {
-        runs[r] = 0;
-        for (uint32_t s = f->seg[r]; s != UINT32_MAX; s = f->parent[s]) {
-            uint32_t lead = kvc_runs_lead(c, s);
-            runs[r] = lead < f->len[s] ? lead : runs[r] + lead;
-        }
-        for (uint32_t s = f->seg[r]; s != UINT32_MAX; s = f->parent[s])
-            access += kvc_runs_touch(c, s);
+        runs[r] = (uint32_t)kvc_runs_arrive(c, f->seg[r], f->now_ns[r]);
+        access += kvc_runs_touch(c, f->seg[r]);
     }
     assert_false(kvc_runs_failed(c));
     kvc_runs_destroy(c);
@@ -77,7 +81,7 @@ static uint64_t by_runs(const struct forest *f, const char *policy, uint64_t cap
 
 static void runs_give_what_blocks_give(void **state)
 {
-    const char *given = getenv("KVC_TEST_CASES");
+    const char *given = getenv("KVC_TEST_CASES"), *only = getenv("KVC_TEST_POLICY");
     uint64_t rng = kvc_rng_stream(7, "runs"), cases = given ? strtoull(given, NULL, 10) : 2000;
     uint32_t want[REQUESTS], got[REQUESTS], length[REQUESTS], *path[REQUESTS];
     (void)state;
@@ -85,9 +89,12 @@ static void runs_give_what_blocks_give(void **state)
         struct forest f;
         make(&f, &rng);
         paths(&f, path, length);
-        struct block_log log = {f.n_requests, f.n_blocks, (const uint32_t *const *)path, length};
+        struct block_log log = {f.n_requests, f.n_blocks, (const uint32_t *const *)path, length,
+                                f.now_ns, f.ttl_ns};
         uint64_t capacity = kvc_rng_below(&rng, f.n_blocks + 2);
         for (const char *const *p = kvc_runs_policies(); *p; p++) {
+            if (only && strcmp(only, *p) != 0)
+                continue;
             struct block_counts counts = block_policy_run(&log, *p, true, capacity, want);
             uint64_t access = by_runs(&f, *p, capacity, got);
             for (uint32_t r = 0; r < f.n_requests; r++)

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the policies block by block are made of: a cache, lists of blocks, a heap. */
+#ifndef KVC_TESTS_BLOCK_INTERNAL_H
+#define KVC_TESTS_BLOCK_INTERNAL_H
+
+#include "tests/block_policies.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+#define NEVER UINT64_MAX
+#define LISTS 4
+
+static inline void *array(size_t n, size_t size)
+{
+    void *p = calloc(n + 1, size);
+    if (!p)
+        abort();
+    return p;
+}
+
+struct item { /* of a heap; stale when the block's stamp has moved on */
+    uint64_t first, second, stamp;
+    uint32_t block;
+};
+
+struct block_cache {
+    uint64_t capacity, size, clock;
+    uint32_t n_blocks;
+    bool *resident;
+    /* lists of blocks; head is the newest. which 0: in none */
+    uint8_t *which;
+    uint32_t *newer, *older, head[LISTS + 1], tail[LISTS + 1];
+    uint64_t count[LISTS + 1];
+    uint32_t *freq;
+    bool *visited;
+    uint32_t hand;
+    uint64_t *last, *next_use, *stamp;
+    struct item *heap;
+    size_t n_heap, room;
+    double p;
+    /* of the request in hand */
+    const uint32_t *path;
+    uint32_t length, request;
+    uint64_t now_ns, ttl_ns, *since; /* by block: when it was stored, or touched */
+    uint64_t *born, *before_last;    /* by block */
+    uint64_t floor;
+};
+
+struct block_policy {
+    const char *name;
+    void (*touch)(struct block_cache *, uint32_t b, uint32_t at); /* at: index on the path */
+    void (*arrive)(struct block_cache *); /* or NULL: before the lookup */
+    void (*whole)(struct block_cache *);  /* instead of touches, for what takes paths as a whole */
+};
+extern const struct block_policy block_policies_more[]; /* ends with a NULL name */
+
+/* ---- lists ---- */
+
+static inline void push(struct block_cache *c, uint8_t list, uint32_t b)
+{
+    c->which[b] = list;
+    c->newer[b] = NONE;
+    c->older[b] = c->head[list];
+    if (c->head[list] != NONE)
+        c->newer[c->head[list]] = b;
+    else
+        c->tail[list] = b;
+    c->head[list] = b;
+    c->count[list]++;
+}
+
+static inline void take(struct block_cache *c, uint32_t b)
+{
+    uint8_t list = c->which[b];
+    *(c->newer[b] != NONE ? &c->older[c->newer[b]] : &c->head[list]) = c->older[b];
+    *(c->older[b] != NONE ? &c->newer[c->older[b]] : &c->tail[list]) = c->newer[b];
+    c->which[b] = 0;
+    c->count[list]--;
+}
+
+static inline void gone(struct block_cache *c, uint32_t b)
+{
+    c->resident[b] = false;
+    c->size--;
+}
+
+static inline void come(struct block_cache *c, uint32_t b)
+{
+    c->resident[b] = true;
+    c->size++;
+}
+
+/* ---- smallest (first, second) ---- */
+
+static inline bool before(const struct item *a, const struct item *b)
+{
+    return a->first != b->first ? a->first < b->first : a->second < b->second;
+}
+
+static inline void heap_put(struct block_cache *c, uint32_t b, uint64_t first, uint64_t second)
+{
+    if (c->n_heap == c->room) {
+        c->room = c->room ? 2 * c->room : 64;
+        if (!(c->heap = realloc(c->heap, c->room * sizeof(*c->heap))))
+            abort();
+    }
+    struct item it = {first, second, ++c->stamp[b], b};
+    size_t i = c->n_heap++;
+    for (; i && before(&it, &c->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        c->heap[i] = c->heap[(i - 1) / 2];
+    c->heap[i] = it;
+}
+
+static inline uint32_t heap_pop(struct block_cache *c)
+{
+    for (;;) {
+        struct item top = c->heap[0], last = c->heap[--c->n_heap];
+        size_t i = 0, k;
+        while ((k = 2 * i + 1) < c->n_heap) {
+            k += k + 1 < c->n_heap && before(&c->heap[k + 1], &c->heap[k]);
+            if (!before(&c->heap[k], &last))
+                break;
+            c->heap[i] = c->heap[k];
+            i = k;
+        }
+        c->heap[i] = last;
+        if (c->resident[top.block] && top.stamp == c->stamp[top.block])
+            return top.block;
+    }
+}
+
+#endif
