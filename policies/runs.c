@@ -9,14 +9,14 @@
 static const struct kvc_runs_ops *const table[] = {
     &kvc_runs_lru,   &kvc_runs_fifo,   &kvc_runs_lfu,  &kvc_runs_plfu, &kvc_runs_lenaware,
     &kvc_runs_sieve, &kvc_runs_s3fifo, &kvc_runs_twoq, &kvc_runs_arc,  &kvc_runs_ttl,
-    &kvc_runs_ttlfixed,
+    &kvc_runs_ttlfixed, &kvc_runs_lruk, &kvc_runs_gdsf, &kvc_runs_hyperbolic,
 };
 
 const char *const *kvc_runs_policies(void)
 {
     static const char *const names[] = {"lru",   "fifo",   "lfu",  "plfu", "lenaware",
                                         "sieve", "s3fifo", "twoq", "arc",  "ttl",
-                                        "ttlfixed", NULL};
+                                        "ttlfixed", "lruk", "gdsf", "hyperbolic", NULL};
     return names;
 }
 
@@ -184,6 +184,8 @@ void kvc_runs_destroy(struct kvc_runs *c)
     kvc_free(c->queue);
     kvc_free(c->touches);
     kvc_free(c->used);
+    kvc_free(c->last);
+    kvc_free(c->before_last);
     kvc_free(c->heap);
     kvc_free(c);
 }
@@ -263,6 +265,10 @@ static uint32_t touch_segment(struct kvc_runs *c, uint32_t seg)
     c->clock++;
     if (c->touches)
         c->touches[seg]++;
+    if (c->last) {
+        c->before_last[seg] = c->last[seg];
+        c->last[seg] = c->clock;
+    }
     while (at > 0 && !c->failed) {
         uint32_t r = run_before(c, seg, at);
         if (r == KVC_RUN_NONE || c->run[r].hi < at) {

@@ -7,8 +7,6 @@
 
 #include "base/alloc.h"
 
-#include <string.h>
-
 /* ---- queues by frequency ---- */
 
 static bool start(struct kvc_runs *c)
@@ -96,60 +94,17 @@ const struct kvc_runs_ops kvc_runs_lfu = {.name = "lfu", .start = start, .hit = 
 const struct kvc_runs_ops kvc_runs_plfu = {.name = "plfu", .start = plfu_start, .hit = plfu_hit,
                                            .miss = plfu_miss};
 
-/* ---- lenaware: a heap of runs, the victim on top; older holds a run's place in it ---- */
+/* ---- lenaware ---- */
 
-static uint32_t end_depth(const struct kvc_runs *c, uint32_t r)
+static uint32_t end_depth(const struct kvc_runs *c, const struct kvc_run *run)
 {
-    return c->seg_depth[c->run[r].seg] + c->run[r].hi;
+    return c->seg_depth[run->seg] + run->hi;
 }
 
-static bool goes_first(const struct kvc_runs *c, uint32_t a, uint32_t b)
+static bool goes_first(const struct kvc_runs *c, const struct kvc_run *a, const struct kvc_run *b)
 {
     uint32_t x = end_depth(c, a), y = end_depth(c, b);
-    return x != y ? x > y : c->run[a].stamp < c->run[b].stamp;
-}
-
-static void place(struct kvc_runs *c, size_t i, uint32_t r)
-{
-    c->heap[i] = r;
-    c->run[r].older = (uint32_t)i;
-}
-
-/* The run at i may belong higher or lower. */
-static void sift(struct kvc_runs *c, size_t i)
-{
-    uint32_t r = c->heap[i];
-    size_t k;
-    for (; i && goes_first(c, r, c->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        place(c, i, c->heap[(i - 1) / 2]);
-    while ((k = 2 * i + 1) < c->n_heap) {
-        k += k + 1 < c->n_heap && goes_first(c, c->heap[k + 1], c->heap[k]);
-        if (!goes_first(c, c->heap[k], r))
-            break;
-        place(c, i, c->heap[k]);
-        i = k;
-    }
-    place(c, i, r);
-}
-
-static void heap_take(struct kvc_runs *c, uint32_t r)
-{
-    size_t i = c->run[r].older;
-    uint32_t last = c->heap[--c->n_heap];
-    if (last == r)
-        return;
-    place(c, i, last);
-    sift(c, i);
-}
-
-static void heap_put(struct kvc_runs *c, uint32_t r)
-{
-    if (!kvc_grow((void **)&c->heap, &c->heap_room, c->n_heap + 1, sizeof(*c->heap))) {
-        c->failed = true;
-        return;
-    }
-    place(c, c->n_heap++, r);
-    sift(c, c->n_heap - 1);
+    return x != y ? x > y : a->stamp < b->stamp;
 }
 
 /* The deeper neighbour, if this touch has been there. */
@@ -164,40 +119,25 @@ static void lenaware_hit(struct kvc_runs *c, uint32_t r)
     uint32_t n = neighbour(c, c->run[r].seg, c->run[r].hi);
     if (n != KVC_RUN_NONE) {
         c->run[n].lo = c->run[r].lo;
-        heap_take(c, r);
+        kvc_heap_take(c, r);
         kvc_run_free(c, r);
         return;
     }
     c->run[r].stamp = c->clock;
-    sift(c, c->run[r].older);
+    kvc_heap_sift(c, c->run[r].older);
 }
 
 /* How many blocks the top loses before another run goes first. */
 static uint32_t stays_first(const struct kvc_runs *c, uint32_t most)
 {
-    uint32_t top = c->heap[0], second;
+    const struct kvc_run *top = &c->run[c->heap[0]], *second;
     if (c->n_heap == 1)
         return most;
-    second = c->heap[1];
-    if (c->n_heap > 2 && goes_first(c, c->heap[2], second))
-        second = c->heap[2];
-    uint32_t n = end_depth(c, top) - end_depth(c, second) +
-                 (c->run[top].stamp < c->run[second].stamp);
+    second = &c->run[c->heap[1]];
+    if (c->n_heap > 2 && goes_first(c, &c->run[c->heap[2]], second))
+        second = &c->run[c->heap[2]];
+    uint32_t n = end_depth(c, top) - end_depth(c, second) + (top->stamp < second->stamp);
     return n < most ? n : most;
-}
-
-/* The top loses its n deepest blocks. */
-static void shorten_top(struct kvc_runs *c, uint32_t n)
-{
-    uint32_t r = c->heap[0];
-    c->size -= n;
-    if (n == kvc_run_blocks(c, r)) {
-        heap_take(c, r);
-        kvc_run_free(c, r);
-        return;
-    }
-    c->run[r].hi -= n;
-    sift(c, 0);
 }
 
 static uint32_t lenaware_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
@@ -211,11 +151,11 @@ static uint32_t lenaware_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uin
         n = stays_first(c, n); /* each newcomer pushes out the deepest of those before */
         c->run[own].lo -= n;
         c->run[own].hi -= n;
-        sift(c, 0);
+        kvc_heap_sift(c, 0);
         return n;
     } else {
         n = own == KVC_RUN_NONE ? 1 : stays_first(c, kvc_least(n, kvc_run_blocks(c, c->heap[0])));
-        shorten_top(c, n);
+        kvc_heap_shorten_top(c, n);
     }
     c->size += n;
     if (own != KVC_RUN_NONE) {
@@ -226,9 +166,9 @@ static uint32_t lenaware_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uin
     if (r == KVC_RUN_NONE)
         return n;
     c->run[r].stamp = c->clock;
-    heap_put(c, r);
+    kvc_heap_put(c, r);
     return n;
 }
 
-const struct kvc_runs_ops kvc_runs_lenaware = {.name = "lenaware", .hit = lenaware_hit,
-                                               .miss = lenaware_miss};
+const struct kvc_runs_ops kvc_runs_lenaware = {.name = "lenaware", .first = goes_first,
+                                               .hit = lenaware_hit, .miss = lenaware_miss};

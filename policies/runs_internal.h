@@ -28,6 +28,8 @@ struct kvc_runs_ops {
     bool (*start)(struct kvc_runs *c);
     /* Or NULL: before a request looks up the path to a segment; request and now_ns are set. */
     void (*arrive)(struct kvc_runs *c, uint32_t seg);
+    /* Of policies with a heap: whether a goes before b. */
+    bool (*first)(const struct kvc_runs *c, const struct kvc_run *a, const struct kvc_run *b);
     void (*hit)(struct kvc_runs *c, uint32_t run); /* all of a resident run */
     /* Takes in blocks [hi - j, hi) of those up to hi from lo on, none of them resident, and
      * returns j >= 1. ghost: the run that remembers all of [lo, hi), or KVC_RUN_NONE. */
@@ -55,6 +57,9 @@ struct kvc_runs {
     uint64_t small, ghosts; /* sizes the policy wants */
     uint32_t *touches; /* by segment */
     uint64_t *used;    /* bitmap of queues with something in them */
+    uint64_t *last, *before_last; /* by segment: clock of the last touches, 0: none */
+    uint64_t floor;    /* gdsf's L */
+    uint32_t ordered_for; /* request for which the heap is in order */
     uint32_t *heap;    /* of runs */
     size_t n_heap, heap_room;
 };
@@ -100,10 +105,21 @@ uint32_t kvc_run_at(const struct kvc_runs *c, uint32_t seg, uint32_t lo);
  * is some, else the oldest run makes room for at most its own length. */
 uint32_t kvc_make_room(struct kvc_runs *c, uint32_t want);
 
+/* ---- the heap; each run in it is in no queue ---- */
+
+void kvc_heap_put(struct kvc_runs *c, uint32_t r);
+void kvc_heap_take(struct kvc_runs *c, uint32_t r);
+/* The run at this place may belong higher or lower. */
+void kvc_heap_sift(struct kvc_runs *c, size_t place);
+/* Puts all in order when the order itself has changed. */
+void kvc_heap_again(struct kvc_runs *c);
+/* The top loses its n deepest blocks. */
+void kvc_heap_shorten_top(struct kvc_runs *c, uint32_t n);
+
 bool kvc_queues_grow(struct kvc_runs *c, size_t n);
 
 extern const struct kvc_runs_ops kvc_runs_lru, kvc_runs_fifo, kvc_runs_sieve, kvc_runs_lfu,
     kvc_runs_plfu, kvc_runs_lenaware, kvc_runs_s3fifo, kvc_runs_twoq, kvc_runs_arc, kvc_runs_ttl,
-    kvc_runs_ttlfixed;
+    kvc_runs_ttlfixed, kvc_runs_lruk, kvc_runs_gdsf, kvc_runs_hyperbolic;
 
 #endif
