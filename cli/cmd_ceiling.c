@@ -19,8 +19,8 @@
 static const struct kvc_cli_option options[] = {
     {"capacity", "LIST", "from all that LRU can use, halving",
      "cache sizes, by commas: blocks (10000), sizes (512GiB, with --model), or inf"},
-    {"policy", "LIST", "lru,opt", "policies, by commas: lru, fifo, lfu, plfu, lenaware,\n"
-     "sieve, s3fifo, twoq, arc, opt"},
+    {"policy", "LIST", "lru,opt", "policies, by commas, or all: lru, fifo, lfu, plfu, lenaware,\n"
+     "sieve, s3fifo, twoq, arc, ttl, ttlfixed, lruk, gdsf, hyperbolic, opt"},
     {"curve", "[all]", NULL,
      "the exact LRU curve, at 2,000 capacities at most; all = every change of slope"},
     {"model", "NAME", NULL, "model whose KV the blocks hold, for sizes in bytes"},
@@ -93,6 +93,12 @@ static enum kvc_status each_of(struct ceiling *c, const char *option, const char
 
 static enum kvc_status take_policy(struct ceiling *c, const char *word, struct kvc_error *err)
 {
+    if (kvc_name_equal(word, "all")) {
+        enum kvc_status all = KVC_OK;
+        for (const char *const *p = kvc_ceiling_policies(); *p && all == KVC_OK; p++)
+            all = take_policy(c, *p, err);
+        return all;
+    }
     enum kvc_status st = kvc_ceiling_policy(NULL, word, NULL, 0, NULL, err);
     const char *const *name = kvc_ceiling_policies();
     if (st != KVC_OK)
@@ -317,7 +323,7 @@ static void print_row(const struct ceiling *c, const char *capacity, const char 
     printf("%12s", capacity);
     if (c->bytes_per_token)
         printf(" %11s", bytes);
-    printf("  %-8s", name);
+    printf("  %-10s", name);
     print_rate(h->hit_tokens, h->tokens, tokens);
     print_rate(h->hit_blocks, h->full_blocks, known);
     print_rate(h->hit_requests, h->requests, known);
@@ -375,11 +381,11 @@ static enum kvc_status print_text(const struct ceiling *c, struct kvc_error *err
     printf("\n%12s", "capacity");
     if (c->bytes_per_token)
         printf(" %11s", "");
-    printf("  %-8s %29s %19s\n", "", "usable hit rate, full blocks", "with partial tails");
+    printf("  %-10s %29s %19s\n", "", "usable hit rate, full blocks", "with partial tails");
     printf("%12s", "blocks");
     if (c->bytes_per_token)
         printf(" %11s", "size");
-    printf("  %-8s %9s %9s %9s %9s %9s\n", "policy", "tokens", "blocks", "requests", "tokens",
+    printf("  %-10s %9s %9s %9s %9s %9s\n", "policy", "tokens", "blocks", "requests", "tokens",
            "blocks");
     print_row(c, "inf", "inf", "content", &c->content);
     for (size_t i = 0; i < c->n_points; i++) {

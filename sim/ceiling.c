@@ -174,15 +174,16 @@ enum kvc_status kvc_ceiling_content(const struct kvc_trace *trace, struct kvc_hi
 
 const char *const *kvc_ceiling_policies(void)
 {
-    static const char *const names[] = {"lru",   "fifo",   "lfu",  "plfu", "lenaware",
-                                        "sieve", "s3fifo", "twoq", "arc",  "opt",
-                                        NULL};
+    static const char *const names[] = {
+        "lru",  "fifo", "lfu",      "plfu", "lenaware", "sieve",      "s3fifo", "twoq",
+        "arc",  "ttl",  "ttlfixed", "lruk", "gdsf",     "hyperbolic", "opt",    NULL,
+    };
     return names;
 }
 
 static enum kvc_status find_policy(const char **out, const char *name, struct kvc_error *err)
 {
-    char known[160] = "";
+    char known[400] = "";
     for (const char *const *p = kvc_ceiling_policies(); *p; p++) {
         if (kvc_name_equal(*p, name)) {
             *out = *p;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -79,6 +80,9 @@ static uint64_t by_runs(const struct forest *f, const char *policy, uint64_t cap
     return access;
 }
 
+/* Blocks seen resident behind an absent one, by policy. */
+static uint64_t stray[64];
+
 static void runs_give_what_blocks_give(void **state)
 {
     const char *given = getenv("KVC_TEST_CASES"), *only = getenv("KVC_TEST_POLICY");
@@ -97,6 +101,9 @@ static void runs_give_what_blocks_give(void **state)
                 continue;
             struct block_counts counts = block_policy_run(&log, *p, true, capacity, want);
             uint64_t access = by_runs(&f, *p, capacity, got);
+            stray[p - kvc_runs_policies()] += counts.set;
+            for (uint32_t r = 0; r < f.n_requests; r++)
+                stray[p - kvc_runs_policies()] -= want[r];
             for (uint32_t r = 0; r < f.n_requests; r++)
                 if (want[r] != got[r])
                     fail_msg("case %llu, %s, %llu blocks: request %u: run %u, expected %u",
@@ -112,10 +119,68 @@ static void runs_give_what_blocks_give(void **state)
     }
 }
 
+/* The row of docs/policies.md for a policy; its last cell into closed. */
+static bool documented(const char *policy, char *closed)
+{
+    char line[1024], name[32], *bar;
+    bool found = false;
+    FILE *f = fopen("docs/policies.md", "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f)) {
+        if (sscanf(line, "| %31[a-z0-9] |", name) != 1 || strcmp(name, policy) != 0)
+            continue;
+        assert_false(found);
+        found = true;
+        bar = strrchr(line, '|');
+        assert_non_null(bar);
+        *bar = '\0';
+        assert_int_equal(sscanf(strrchr(line, '|'), "| %7s", closed), 1);
+    }
+    fclose(f);
+    return found;
+}
+
+static void the_table_has_all_policies_and_no_others(void **state)
+{
+    char line[1024], name[32], closed[8];
+    unsigned rows = 0, policies = 0;
+    (void)state;
+    FILE *f = fopen("docs/policies.md", "r");
+    if (!f) {
+        print_message("SKIPPED: docs/policies.md is not here\n");
+        skip();
+    }
+    while (fgets(line, sizeof(line), f))
+        rows += sscanf(line, "| %31[a-z0-9] |", name) == 1 && strcmp(name, "policy") != 0;
+    fclose(f);
+    for (const char *const *p = kvc_ceiling_policies(); *p; p++, policies++)
+        if (!documented(*p, closed))
+            fail_msg("%s has no row in docs/policies.md", *p);
+    assert_int_equal(rows, policies);
+}
+
+/* After runs_give_what_blocks_give. */
+static void the_table_says_which_policies_leave_holes(void **state)
+{
+    (void)state;
+    if (access("docs/policies.md", R_OK) || getenv("KVC_TEST_POLICY"))
+        skip();
+    for (const char *const *p = kvc_runs_policies(); *p; p++) {
+        char closed[8] = "";
+        assert_true(documented(*p, closed));
+        bool holes = stray[p - kvc_runs_policies()] > 0;
+        if (strcmp(closed, holes ? "no" : "yes") != 0)
+            fail_msg("%s: %s holes were seen, the table says closed: %s", *p,
+                     holes ? "some" : "no", closed);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_give_what_blocks_give),
+        cmocka_unit_test(the_table_has_all_policies_and_no_others),
+        cmocka_unit_test(the_table_says_which_policies_leave_holes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
