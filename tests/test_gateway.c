@@ -32,6 +32,33 @@ static struct kvc_trace *import_shared(const char *path, struct kvc_import_repor
 
 /* ---- LiteLLM ---- */
 
+/* Answers end and the next turn comes; turns that overlap have no pause between them. */
+static void pauses_lie_between_an_answer_and_the_next_turn(void **state)
+{
+    static const struct {
+        const char *start, *end;
+        uint64_t think_ns;
+    } turns[] = {
+        { "00.0", "02.0", KVC_TIME_NONE }, { "05.0", "06.0", 3000000000 },
+        { "05.5", "05.8", KVC_TIME_NONE }, { "09.0", "09.5", 3000000000 },
+    };
+    char log[2048];
+    size_t n = 0;
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        n += (size_t)snprintf(log + n, sizeof(log) - n,
+                              "{\"request_id\":\"%zu\",\"startTime\":\"2026-03-02T09:00:%sZ\","
+                              "\"endTime\":\"2026-03-02T09:00:%sZ\",\"prompt_tokens\":9,"
+                              "\"completion_tokens\":1,\"total_tokens\":10,\"spend\":0,"
+                              "\"model\":\"m\",\"session_id\":\"s\"}\n",
+                              i, turns[i].start, turns[i].end);
+    struct kvc_trace *t = trace_import(trace_text("think.jsonl", log), 0, NULL);
+    assert_int_equal(t->n_requests, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(t->think_ns[i], turns[i].think_ns);
+    kvc_trace_destroy(t);
+}
+
 static void prompts_are_counted_whole_whoever_billed_them(void **state)
 {
     (void)state;
@@ -397,6 +424,7 @@ int main(void)
         cmocka_unit_test(only_generations_are_calls),
         cmocka_unit_test(exports_in_other_forms_read_the_same),
         cmocka_unit_test(stored_prompts_share_what_they_share),
+        cmocka_unit_test(pauses_lie_between_an_answer_and_the_next_turn),
         cmocka_unit_test(usage_objects_need_a_time),
         cmocka_unit_test(answers_with_usage_become_rows),
     };

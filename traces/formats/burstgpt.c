@@ -102,6 +102,8 @@ static enum kvc_status one_row(struct reader *r, struct kvc_import *im, struct k
                       &bad);
         return kvc_import_bad(im, &bad, err);
     }
+    if (elapsed_s > 0 && elapsed_s < 1e9)
+        row.end_ns = row.time_ns + (uint64_t)(elapsed_s * 1e9);
     if (elapsed_s > 0 && row.output_tokens) {
         r->timed_rows++;
         r->timed_tokens += row.output_tokens;

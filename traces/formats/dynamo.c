@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "traces/import/anonymize.h"
 #include "traces/parse/fields.h"
-#include "traces/import/intern.h"
 #include "traces/import/sniff.h"
 #include "traces/trace.h"
 
@@ -14,15 +13,8 @@
 
 #define SCHEMA "dynamo.request.trace.v1"
 
-struct ends { /* by number of the trajectory: when its last request ended */
-    struct kvc_intern names;
-    uint64_t *ns;
-    size_t cap;
-};
-
 struct reader {
     struct kvc_id_buffer ids;
-    struct ends *ends;
 };
 
 struct event { /* what a row's spans point into */
@@ -32,41 +24,6 @@ struct event { /* what a row's spans point into */
     uint64_t total_ns; /* from arrival to the answer's end; KVC_TIME_NONE: not stated */
     uint32_t block_tokens;
 };
-
-static void destroy_ends(void *kept)
-{
-    struct ends *e = kept;
-    kvc_intern_clear(&e->names);
-    kvc_free(e->ns);
-    kvc_free(e);
-}
-
-static struct ends *kept_ends(struct kvc_import *im)
-{
-    struct ends *e = kvc_import_kept(im);
-    if (!e && (e = kvc_calloc(1, sizeof(*e))))
-        kvc_import_keep(im, e, destroy_ends);
-    return e;
-}
-
-/* The pause since the trajectory's request before ended, which tools and people take. */
-static bool tell_think(struct reader *r, const struct event *e, struct kvc_log_row *row)
-{
-    uint32_t number;
-    struct ends *ends = r->ends;
-    size_t had = ends->names.n;
-    if (!row->session.text)
-        return true;
-    if (!kvc_intern_get(&ends->names, row->session.text, row->session.n, &number) ||
-        !kvc_grow((void **)&ends->ns, &ends->cap, ends->names.n, sizeof(*ends->ns)))
-        return false;
-    if (ends->names.n > had)
-        ends->ns[number] = KVC_TIME_NONE;
-    if (ends->ns[number] != KVC_TIME_NONE && ends->ns[number] <= row->time_ns)
-        row->think_ns = row->time_ns - ends->ns[number];
-    ends->ns[number] = e->total_ns == KVC_TIME_NONE ? KVC_TIME_NONE : row->time_ns + e->total_ns;
-    return true;
-}
 
 static enum kvc_status read_time(const struct kvc_place *at, struct kvc_import *im,
                                  struct event *e, struct kvc_log_row *row, struct kvc_error *err)
@@ -237,8 +194,8 @@ static enum kvc_status one_row(struct kvc_import *im, struct reader *r, const ch
         status = kvc_import_bad(im, &bad, err);
     } else if (is_request) {
         status = e.block_tokens ? kvc_import_block_size(im, e.block_tokens, err) : KVC_OK;
-        if (status == KVC_OK && !tell_think(r, &e, &row))
-            status = kvc_fail_nomem(err);
+        if (e.total_ns != KVC_TIME_NONE)
+            row.end_ns = row.time_ns + e.total_ns;
         if (status == KVC_OK)
             status = kvc_import_row(im, &row, false, err);
     }
@@ -248,12 +205,10 @@ static enum kvc_status one_row(struct kvc_import *im, struct reader *r, const ch
 
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
-    struct reader r = { .ends = kept_ends(im) };
+    struct reader r = { 0 };
     const char *text;
     size_t n;
     enum kvc_status status;
-    if (!r.ends)
-        return kvc_fail_nomem(err);
     while ((status = kvc_import_line(im, &text, &n, err)) == KVC_OK && text)
         if ((status = one_row(im, &r, text, n, err)) != KVC_OK)
             break;

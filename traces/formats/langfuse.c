@@ -100,11 +100,14 @@ static enum kvc_status read_times(struct observation *o, struct kvc_error *err)
     if (status != KVC_OK)
         return status;
     v = kvc_record_any(o->root, "end_time|endTime", field);
-    if (!v)
+    if (!v) {
         kvc_import_tally(o->im, "no end_time: they never ended, or not before the export");
-    else if (kvc_record_when(o->im, o->at, field, v, &end_ns, NULL) == KVC_OK &&
-             end_ns < o->row.time_ns)
-        kvc_import_tally(o->im, "ended before they started, by end_time; start_time is used");
+    } else if (kvc_record_when(o->im, o->at, field, v, &end_ns, NULL) == KVC_OK) {
+        if (end_ns < o->row.time_ns)
+            kvc_import_tally(o->im, "ended before they started, by end_time; start_time is used");
+        else
+            o->row.end_ns = end_ns;
+    }
     v = kvc_record_any(o->root, "completion_start_time|completionStartTime", field);
     if (v && kvc_record_when(o->im, o->at, field, v, &first_ns, NULL) == KVC_OK)
         kvc_import_tally(o->im, "streamed (a time of the first token is given)");

@@ -105,6 +105,8 @@ static enum kvc_status read_times(struct call *c, struct kvc_error *err)
         return status;
     if (end_ns < c->row.time_ns)
         kvc_import_tally(c->im, "ended before they started, by endTime; startTime is used");
+    else
+        c->row.end_ns = end_ns;
     if (first && kvc_record_when(c->im, c->at, "completionStartTime", first, &first_ns, NULL) ==
                      KVC_OK && first_ns < end_ns)
         kvc_import_tally(c->im, "streamed (the first token came before the end)");

@@ -124,6 +124,8 @@ static enum kvc_status read_call(struct reader *r, const struct held *h, struct 
         return status;
     *row = (struct kvc_log_row){ .time_ns = r->all[h->number].start_ns, .think_ns = KVC_TIME_NONE,
                                  .status = KVC_ROW_OK };
+    if (r->all[h->number].end_ns != KVC_TIME_NONE)
+        row->end_ns = r->all[h->number].end_ns;
     if (kvc_otel_failed(&h->span))
         row->status = KVC_ROW_FAILED;
     kvc_usage_into_row(usage, row);

@@ -24,6 +24,7 @@ struct kvc_id_buffer {
 /* One request as the log states it. Spans and ids are borrowed until the row was handed on. */
 struct kvc_log_row {
     uint64_t time_ns, think_ns; /* KVC_TIME_NONE without */
+    uint64_t end_ns; /* of the answer; 0 = not stated. Tells the next turn's pause */
     uint32_t input_tokens, output_tokens;
     const uint64_t *ids;
     size_t n_ids;

@@ -55,10 +55,21 @@ static bool check_ids(struct kvc_import *im, const struct kvc_log_row *row)
     return true;
 }
 
+/* The pause that people and tools take is what lies between an answer's end and the next turn. Turns
+ * that overlap, as those of parallel calls, have none. */
+static void tell_think(struct kvc_session_entry *e, struct kvc_row *r, uint64_t end_ns)
+{
+    if (r->think_ns == KVC_TIME_NONE && e->end_ns && e->end_ns <= r->time_ns)
+        r->think_ns = r->time_ns - e->end_ns;
+    if (!end_ns || end_ns > e->end_ns)
+        e->end_ns = end_ns;
+}
+
 /* The row's session. A turn without a timestamp comes its delay after the turn before; *time_ns
  * KVC_TIME_NONE when there was none. */
-static bool place_turn(struct kvc_import *im, const struct kvc_span *name, struct kvc_row *r)
+static bool place_turn(struct kvc_import *im, const struct kvc_log_row *row, struct kvc_row *r)
 {
+    const struct kvc_span *name = &row->session;
     r->session = KVC_ID_NONE;
     if (r->time_ns != KVC_TIME_NONE)
         kvc_session_clock(&im->sessions, r->time_ns);
@@ -74,8 +85,10 @@ static bool place_turn(struct kvc_import *im, const struct kvc_span *name, struc
         kvc_import_note(im, "turns without a timestamp placed at the turn before plus their delay; "
                         "the time of the answer between is not in the log");
     }
-    if (r->time_ns != KVC_TIME_NONE)
-        e->turn_ns = r->time_ns;
+    if (r->time_ns == KVC_TIME_NONE)
+        return true;
+    e->turn_ns = r->time_ns;
+    tell_think(e, r, row->end_ns >= r->time_ns ? row->end_ns : 0);
     return true;
 }
 
@@ -143,10 +156,10 @@ enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *
         return kvc_import_bad(im, &bad, err);
     }
     if (!intern(&im->tenants, &row->tenant, &r.tenant) ||
-        !intern(&im->models, &row->model, &r.model) || !place_turn(im, &row->session, &r))
+        !intern(&im->models, &row->model, &r.model) || !place_turn(im, row, &r))
         return kvc_fail_nomem(err);
     if (r.time_ns == KVC_TIME_NONE && kvc_arrivals_draw(&im->arrivals, &r.time_ns) &&
-        !place_turn(im, &row->session, &r))
+        !place_turn(im, row, &r))
         return kvc_fail_nomem(err);
     if (r.time_ns == KVC_TIME_NONE) {
         kvc_fail_at(&bad, KVC_ERR_INPUT, kvc_import_file(im), im->lines.line, "timestamp",

@@ -14,7 +14,7 @@ struct kvc_session_entry *kvc_session_name(struct kvc_session_names *s, const ch
         return NULL;
     if (i < known)
         return &s->now.entry[i];
-    s->now.entry[i] = (struct kvc_session_entry){ s->n, KVC_TIME_NONE };
+    s->now.entry[i] = (struct kvc_session_entry){ s->n, KVC_TIME_NONE, 0 };
     if (s->before.names.n && kvc_intern_find(&s->before.names, name, n, &j))
         s->now.entry[i] = s->before.entry[j];
     else

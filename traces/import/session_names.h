@@ -12,6 +12,7 @@
 struct kvc_session_entry {
     uint32_t number;
     uint64_t turn_ns; /* KVC_TIME_NONE before the first */
+    uint64_t end_ns;  /* of all turns so far, 0 when the last one doesn't say */
 };
 
 struct kvc_session_names {
