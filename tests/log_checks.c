@@ -37,20 +37,25 @@ bool log_note(const struct kvc_import_report *r, const char *words)
     return false;
 }
 
-uint32_t log_common(const struct kvc_trace *t, uint64_t a, uint64_t b)
+uint32_t log_common_path(const struct kvc_trace *t, uint32_t a, uint32_t b)
 {
-    uint32_t sa = t->prompt_seg[a], sb = t->prompt_seg[b], n = 0;
-    if (sa == KVC_SEG_NONE || sb == KVC_SEG_NONE)
+    uint32_t n = 0;
+    if (a == KVC_SEG_NONE || b == KVC_SEG_NONE)
         return 0;
-    uint32_t na = kvc_trace_path_length(t, sa), nb = kvc_trace_path_length(t, sb);
+    uint32_t na = kvc_trace_path_length(t, a), nb = kvc_trace_path_length(t, b);
     uint32_t *pa = calloc(na + nb, sizeof(*pa)), *pb = pa + na;
     assert_non_null(pa);
-    kvc_trace_path(t, sa, pa);
-    kvc_trace_path(t, sb, pb);
+    kvc_trace_path(t, a, pa);
+    kvc_trace_path(t, b, pb);
     for (uint32_t i = 0; i < na && i < nb && pa[i] == pb[i]; i++)
         n += t->seg_len[pa[i]];
     free(pa);
     return n;
+}
+
+uint32_t log_common(const struct kvc_trace *t, uint64_t a, uint64_t b)
+{
+    return log_common_path(t, t->prompt_seg[a], t->prompt_seg[b]);
 }
 
 uint32_t log_output_blocks(const struct kvc_trace *t, uint64_t r)

@@ -13,7 +13,8 @@ void log_need(const char *path);
 /* Rows counted under words that hold these, 0 = none. */
 uint64_t log_tally(const struct kvc_import_report *r, const char *words);
 bool log_note(const struct kvc_import_report *r, const char *words);
-/* Blocks that two requests' prompts have in common. */
+/* Blocks that two paths to segments have in common, and two requests' prompts. */
+uint32_t log_common_path(const struct kvc_trace *t, uint32_t a, uint32_t b);
 uint32_t log_common(const struct kvc_trace *t, uint64_t a, uint64_t b);
 /* Blocks of request r's known output, the prompt's full ones included; 0 = not known. */
 uint32_t log_output_blocks(const struct kvc_trace *t, uint64_t r);

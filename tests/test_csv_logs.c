@@ -2,49 +2,24 @@
  * Logs in CSV: Azure, BurstGPT, Vidur, BLIS TraceV2. The shared cases with their answers, the
  * public traces with their totals, and rows that are wrong. */
 #include "base/rng.h"
+#include "tests/log_checks.h"
 #include "tests/trace_files.h"
-#include "traces/formats/azure.h"
 #include "traces/trace.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #define CASES "../shared/cases/inputs/"
 #define TRACES "../shared/traces/"
 
-static void need(const char *path)
-{
-    if (access(path, R_OK) == 0)
-        return;
-    print_message("%s is not there\n", path);
-    skip();
-}
-
 static struct kvc_trace *import_shared(const char *path, struct kvc_import_report *r)
 {
-    need(path);
+    log_need(path);
     return trace_import(path, 0, r);
-}
-
-static bool tallied(const struct kvc_import_report *r, const char *words, uint64_t rows)
-{
-    for (uint32_t i = 0; i < r->n_tallies; i++)
-        if (strstr(r->tallies[i].text, words))
-            return r->tallies[i].rows == rows;
-    return rows == 0;
-}
-
-static bool noted(const struct kvc_import_report *r, const char *words)
-{
-    for (uint32_t i = 0; i < r->n_notes; i++)
-        if (strstr(r->notes[i], words))
-            return true;
-    return false;
 }
 
 static void assert_arrivals(const struct kvc_trace *t, const uint64_t *ns, size_t n)
@@ -75,7 +50,7 @@ static void c13_fractions_of_seven_digits(void **state)
     assert_arrivals(t, at, 4);
     assert_totals(t, 4, 14310, 59);
     assert_int_equal(r.odd, 0);
-    assert_true(noted(&r, "reuse is unknown"));
+    assert_true(log_note(&r, "reuse is unknown"));
     kvc_trace_destroy(t);
 }
 
@@ -135,8 +110,8 @@ static void azure_2025_images(void **state)
     assert_int_equal(r.bad, 2);
     assert_int_equal(r.odd, 1);
     assert_int_equal(r.zero_output, 1);
-    assert_true(tallied(&r, "with images", 3));
-    assert_true(tallied(&r, "no context token", 1));
+    assert_int_equal(log_tally(&r, "with images"), 3);
+    assert_int_equal(log_tally(&r, "no context token"), 1);
     assert_non_null(strstr(r.shown[0].text, "\"-1\" is wrong"));
     assert_string_equal(r.shown[0].field, "NumImages");
     assert_int_equal(r.shown[1].line, 7);
@@ -193,12 +168,12 @@ static void c15_failures_and_offset(void **state)
     assert_int_equal(t->arrival_ns[4], (uint64_t)600 * 1000000000);
     assert_int_equal(r.failed, 1);
     assert_int_equal(t->row_status[1], KVC_ROW_FAILED);
-    assert_true(tallied(&r, "no session ID", 2));
-    assert_true(tallied(&r, "too short to hold the turn before", 1));
-    assert_true(tallied(&r, "long enough to hold the turn before", 1));
+    assert_int_equal(log_tally(&r, "no session ID"), 2);
+    assert_int_equal(log_tally(&r, "too short to hold the turn before"), 1);
+    assert_int_equal(log_tally(&r, "long enough to hold the turn before"), 1);
     assert_int_equal(t->n_sessions, 1);
     assert_int_equal(t->n_models, 2);
-    assert_true(noted(&r, "Elapsed time of 4 answers: 17.25 s on average"));
+    assert_true(log_note(&r, "Elapsed time of 4 answers: 17.25 s on average"));
     assert_int_equal(t->n_segments, 0);
     kvc_trace_destroy(t);
 
@@ -222,7 +197,7 @@ static void burstgpt_odd_rows(void **state)
                                 "-9,GPT-4,12,5,17,API log\n"), 0, &r);
     assert_int_equal(t->n_requests, 2);
     assert_int_equal(r.failed, 2);
-    assert_true(tallied(&r, "failed before any token", 1));
+    assert_int_equal(log_tally(&r, "failed before any token"), 1);
     assert_int_equal(r.bad, 2);
     assert_int_equal(r.shown[0].line, 4);
     assert_string_equal(r.shown[0].field, "Request tokens");
@@ -242,7 +217,7 @@ static void vidur_without_arrivals(void **state)
     struct kvc_trace *t = NULL, *again = NULL, *other = NULL;
     struct kvc_trace_stats s;
     (void)state;
-    need(log);
+    log_need(log);
     assert_non_null(strstr(trace_import_error(log, NULL), "--arrivals poisson:R"));
     assert_int_equal(kvc_trace_import(&t, &path, 1, &o, NULL, NULL), KVC_OK);
     assert_totals(t, 28257, 73131321, 8234948);
@@ -275,7 +250,7 @@ static void c30_prefix_group(void **state)
     assert_int_equal(r.failed, 1);
     assert_int_equal(t->row_status[2], KVC_ROW_FAILED);
     assert_int_equal(t->n_tenants, 2);
-    assert_true(noted(&r, "measured TTFT (first chunk - send) of 2 answers: mean 80.0 ms, from 40.0 "
+    assert_true(log_note(&r, "measured TTFT (first chunk - send) of 2 answers: mean 80.0 ms, from 40.0 "
                           "to 120.0"));
     assert_int_equal(t->prompt_seg[2], KVC_SEG_NONE); /* no group: unknown, not alone */
     kvc_trace_destroy(t);
@@ -348,12 +323,12 @@ static void blis_accumulated_sessions(void **state)
     assert_string_equal(r.shown[0].field, "round_index");
     assert_int_equal(r.shown[1].line, 7);
     assert_int_equal(r.cancelled, 1);
-    assert_true(tallied(&r, "think_time_us of 0", 1));
-    assert_true(tallied(&r, "held back by the client", 1));
-    assert_true(tallied(&r, "sent before it arrived", 1));
-    assert_true(tallied(&r, "a first chunk before the request was sent", 1));
-    assert_true(tallied(&r, "no prefix_group", 1));
-    assert_true(noted(&r, "first 2 requests warm-up"));
+    assert_int_equal(log_tally(&r, "think_time_us of 0"), 1);
+    assert_int_equal(log_tally(&r, "held back by the client"), 1);
+    assert_int_equal(log_tally(&r, "sent before it arrived"), 1);
+    assert_int_equal(log_tally(&r, "a first chunk before the request was sent"), 1);
+    assert_int_equal(log_tally(&r, "no prefix_group"), 1);
+    assert_true(log_note(&r, "first 2 requests warm-up"));
     kvc_trace_destroy(t);
 
     /* The other way round the rows would have been misread. */
@@ -380,7 +355,7 @@ static void blis_contradictions(void **state)
     assert_int_equal(r.bad, 2);
     assert_non_null(strstr(r.shown[0].text, "10 tokens, where prefix_length alone is 64"));
     assert_int_equal(r.shown[0].line, 7); /* the row before went over two lines */
-    assert_true(tallied(&r, "a status other than ok, error and timeout", 1));
+    assert_int_equal(log_tally(&r, "a status other than ok, error and timeout"), 1);
     kvc_trace_destroy(t);
     assert_non_null(strstr(trace_import_error(trace_text("bad.yaml", "trace_version: 3\n"
                                                          "session_context_growth: some\n"), NULL),
@@ -402,7 +377,7 @@ static void columns_in_any_order(void **state)
                                 "8;200;y;2024-05-10T00:00:01Z"), 0, &r);
     assert_totals(t, 2, 300, 15);
     assert_int_equal(r.odd, 2);
-    assert_true(tallied(&r, "a header that comes again", 1));
+    assert_int_equal(log_tally(&r, "a header that comes again"), 1);
     kvc_trace_destroy(t);
     struct kvc_import_options o = { .struct_size = sizeof(o), .format = "azure" };
     assert_non_null(strstr(trace_import_error(trace_text("less.csv", "TIMESTAMP,ContextTokens\n"),

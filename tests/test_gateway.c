@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Gateways' spend logs: what was billed, what a cache held, what never reached a GPU. */
+#include "tests/log_checks.h"
 #include "tests/trace_files.h"
 #include "traces/trace.h"
 
@@ -13,20 +14,9 @@
 
 #define SHARED "../shared/cases/inputs/"
 
-static uint64_t tally(const struct kvc_import_report *r, const char *word)
-{
-    for (uint32_t i = 0; i < r->n_tallies; i++)
-        if (strstr(r->tallies[i].text, word))
-            return r->tallies[i].rows;
-    return 0;
-}
-
 static struct kvc_trace *import_shared(const char *path, struct kvc_import_report *r)
 {
-    if (access(path, R_OK) != 0) {
-        print_message("%s is not there; skipped\n", path);
-        skip();
-    }
+    log_need(path);
     return trace_import(path, 0, r);
 }
 
@@ -82,7 +72,7 @@ static void prompts_are_counted_whole_whoever_billed_them(void **state)
     assert_int_equal(r.cached_tokens, 8360);
     assert_int_equal(r.spend_rows, 3);
     assert_float_equal(r.spend_usd, 0.0181, 1e-12);
-    assert_int_equal(tally(&r, "streamed"), 2);
+    assert_int_equal(log_tally(&r, "streamed"), 2);
     kvc_trace_stats(t, &s);
     assert_false(s.has_prefix); /* nothing is known of shared prefixes, however much was cached */
     assert_int_equal(s.sessions, 1);
@@ -140,10 +130,10 @@ static void rows_of_every_outcome_are_told_apart(void **state)
     assert_int_equal(r.failed, 2);
     assert_int_equal(r.cancelled, 1);
     assert_int_equal(r.gateway_answered, 1);
-    assert_int_equal(tally(&r, "no prompt token"), 1);
-    assert_int_equal(tally(&r, "before any token"), 1);
-    assert_int_equal(tally(&r, "no text generation"), 1);
-    assert_int_equal(tally(&r, "endTime"), 1);
+    assert_int_equal(log_tally(&r, "no prompt token"), 1);
+    assert_int_equal(log_tally(&r, "before any token"), 1);
+    assert_int_equal(log_tally(&r, "no text generation"), 1);
+    assert_int_equal(log_tally(&r, "endTime"), 1);
     assert_int_equal(t->row_status[1], KVC_ROW_FAILED);
     assert_int_equal(t->row_status[2], KVC_ROW_CANCELLED);
     assert_int_equal(t->cached_tokens[3], KVC_ID_NONE);
@@ -268,7 +258,7 @@ static void only_generations_are_calls(void **state)
         0, &r);
     assert_int_equal(r.rows, 7);
     assert_int_equal(t->n_requests, 3);
-    assert_int_equal(tally(&r, "GENERATION"), 2);
+    assert_int_equal(log_tally(&r, "GENERATION"), 2);
     assert_int_equal(r.failed, 1);
     assert_int_equal(r.bad, 1);
     assert_string_equal(r.shown[0].field, "unit");
@@ -278,8 +268,8 @@ static void only_generations_are_calls(void **state)
     assert_int_equal(t->cached_tokens[1], 600);
     assert_int_equal(t->arrival_ns[1], 4000);
     assert_int_equal(t->input_tokens[2], 100);
-    assert_int_equal(tally(&r, "inside the input"), 1);
-    assert_int_equal(tally(&r, "streamed"), 1);
+    assert_int_equal(log_tally(&r, "inside the input"), 1);
+    assert_int_equal(log_tally(&r, "streamed"), 1);
     assert_float_equal(r.spend_usd, 0.25, 1e-12);
     assert_string_equal(t->tenant_names[0], "u");
     kvc_trace_destroy(t);
@@ -408,7 +398,7 @@ static void answers_with_usage_become_rows(void **state)
     assert_int_equal(r.cache_write_tokens, 950);
     assert_int_equal(r.failed, 1);
     assert_int_equal(r.bad, 1);
-    assert_int_equal(tally(&r, "parts of streamed"), 1);
+    assert_int_equal(log_tally(&r, "parts of streamed"), 1);
     kvc_trace_destroy(t);
 }
 

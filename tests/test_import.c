@@ -9,7 +9,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -466,10 +465,7 @@ static void conversation_trace_has_its_published_counts(void **state)
     const char *path = "../shared/traces/mooncake/conversation_trace.jsonl.zst";
     struct kvc_import_report r;
     struct kvc_trace_stats s;
-    if (access(path, R_OK) != 0) {
-        print_message("skipped: %s is not there\n", path);
-        skip();
-    }
+    log_need(path);
     struct kvc_trace *t = trace_import(path, 0, &r); /* each row by both readers */
     kvc_trace_stats(t, &s);
     assert_int_equal(s.requests, 12031);

@@ -2,6 +2,7 @@
  * The clock of a log: units told by size, clocks that start over or go wrong, rows out of order,
  * windows, and arrivals of logs that have none. */
 #include "base/rng.h"
+#include "tests/log_checks.h"
 #include "tests/trace_files.h"
 #include "traces/trace.h"
 
@@ -46,14 +47,6 @@ static uint64_t tallied(const struct kvc_import_report *r, const char *words)
     return 0;
 }
 
-static bool noted(const struct kvc_import_report *r, const char *words)
-{
-    for (uint32_t i = 0; i < r->n_notes; i++)
-        if (strstr(r->notes[i], words))
-            return true;
-    return false;
-}
-
 static void assert_row(const struct kvc_trace *t, uint64_t i, uint64_t ns, uint32_t tokens)
 {
     assert_int_equal(t->arrival_ns[i], ns);
@@ -79,7 +72,7 @@ static void epoch_units(void **state)
         assert_row(t, 1, S + S / 2, 2);
         assert_row(t, 2, 2 * S, 3);
         snprintf(words, sizeof(words), "times are taken as %s since 1970", unit[i]);
-        assert_int_equal(noted(&r, words), i != 0); /* s is what the format has */
+        assert_int_equal(log_note(&r, words), i != 0); /* s is what the format has */
         kvc_trace_destroy(t);
     }
 }
@@ -109,7 +102,7 @@ static void stated_and_usual_units(void **state)
     struct kvc_trace *t = open_log(log_of("us.csv", times, 3), &o, &r);
     assert_row(t, 1, 250, 2);
     assert_row(t, 2, 1500 * S, 3);
-    assert_true(noted(&r, "in us, as --time-unit says"));
+    assert_true(log_note(&r, "in us, as --time-unit says"));
     kvc_trace_destroy(t);
     static const char *const epoch[] = { "1715299200", "1715299201" };
     o.time_unit = "ms"; /* the user knows better than the size */
@@ -158,7 +151,7 @@ static void clock_starts_over(void **state)
         assert_row(t, i, at[i] * S, (uint32_t)i + 1);
     assert_int_equal(r.inversions, 2);
     assert_int_equal(tallied(&r, "the clock starts over here"), 2);
-    assert_true(noted(&r, "starts over 2 times, first in line 6 (from 1000.0 s back to 12.0 s)"));
+    assert_true(log_note(&r, "starts over 2 times, first in line 6 (from 1000.0 s back to 12.0 s)"));
     kvc_trace_destroy(t);
 }
 

@@ -2,6 +2,7 @@
  * libCacheSim's traces: what is read, what is unknown, what is refused, and hits counted by a
  * list of objects against those of the exported and imported trace. */
 #include "base/rng.h"
+#include "tests/log_checks.h"
 #include "tests/trace_files.h"
 #include "traces/formats/oraclegeneral.h"
 #include "traces/trace.h"
@@ -31,14 +32,6 @@ static struct kvc_trace *read_csv(const char *path, const char *format, const ch
     return t;
 }
 
-static bool noted(const struct kvc_import_report *r, const char *text)
-{
-    for (uint32_t i = 0; i < r->n_notes; i++)
-        if (strstr(r->notes[i], text))
-            return true;
-    return false;
-}
-
 /* Case c41: ids that are words and numbers of base 16, one object of two sizes. */
 static void shared_case_of_string_ids(void **state)
 {
@@ -58,7 +51,7 @@ static void shared_case_of_string_ids(void **state)
     assert_int_equal(r.n_tallies, 1);
     assert_string_equal(r.tallies[0].text, "the object has another size than before");
     assert_int_equal(r.tallies[0].rows, 1);
-    assert_true(noted(&r, "sizes from 31 to 104330 bytes are not used"));
+    assert_true(log_note(&r, "sizes from 31 to 104330 bytes are not used"));
     struct kvc_hits h;
     uint64_t capacity = 2; /* A B C D A F A X: by hand */
     assert_int_equal(kvc_ceiling_policy(t, "lru", &capacity, 1, &h, NULL), KVC_OK);
@@ -79,12 +72,12 @@ static void columns_by_number_and_by_name(void **state)
     assert_int_equal(t->n_requests, 4);
     assert_int_equal(t->n_segments, 3); /* 007 is not 7 */
     assert_int_equal(t->arrival_ns[3], 4000000000);
-    assert_true(noted(&r, "taken as seconds"));
+    assert_true(log_note(&r, "taken as seconds"));
     kvc_trace_destroy(t);
     static const char named[] = "when,what,ttl\n1,a,0\n2,b,0\n";
     t = read_csv(trace_text("named.csv", named), "libcachesim", "id=what", &r);
     assert_int_equal(t->n_requests, 2);
-    assert_true(noted(&r, "one second apart"));
+    assert_true(log_note(&r, "one second apart"));
     kvc_trace_destroy(t);
     static const char usual[] = "timestamp(us),obj_id,obj_size\n1000,18446744073709551615,1\n"
                                 "2000,\"a,b\",1\n3000,18446744073709551615,1\n";
@@ -161,11 +154,11 @@ static void oracle_records_are_read(void **state)
     assert_int_equal(r.rows, 5);
     assert_int_equal(t->n_segments, 3);
     assert_int_equal(t->arrival_ns[4], 2000000000);
-    assert_false(noted(&r, "contradicts"));
+    assert_false(log_note(&r, "contradicts"));
     kvc_trace_destroy(t);
     const struct ref from_0[] = { { 7, 10, 2 }, { 7, 11, 3 }, { 8, 10, -1 }, { 9, 11, 77 } };
     t = read_csv(records(from_0, 4, 0), NULL, NULL, &r); /* cut from a longer one, counted from 0 */
-    assert_false(noted(&r, "contradicts"));
+    assert_false(log_note(&r, "contradicts"));
     kvc_trace_destroy(t);
 }
 
@@ -175,7 +168,7 @@ static void broken_promises_are_counted_and_refused(void **state)
     struct kvc_import_report r;
     struct ref refs[] = { { 1, 5, 2 }, { 1, 5, 3 }, { 2, 5, 4 }, { 3, 5, 6 }, { 4, 5, -1 } };
     struct kvc_trace *t = read_csv(records(refs, 5, 0), NULL, NULL, &r);
-    assert_true(noted(&r, "contradicts the references 1 times of 4, first at record 5"));
+    assert_true(log_note(&r, "contradicts the references 1 times of 4, first at record 5"));
     kvc_trace_destroy(t);
     struct kvc_import_options o = { .struct_size = sizeof(o), .strict = true };
     assert_non_null(strstr(trace_import_error(records(refs, 5, 0), &o), ":5:next_access_vtime: "));
@@ -184,7 +177,7 @@ static void broken_promises_are_counted_and_refused(void **state)
                            "the object's reference before said that it was the last"));
     struct ref never[] = { { 1, 5, 3 }, { 1, 6, 4 }, { 2, 5, -1 }, { 3, 7, -1 }, { 4, 8, -1 } };
     t = read_csv(records(never, 5, 0), NULL, NULL, &r);
-    assert_true(noted(&r, "1 times of 2, first at record 4"));
+    assert_true(log_note(&r, "1 times of 2, first at record 4"));
     kvc_trace_destroy(t);
     assert_non_null(strstr(trace_import_error(records(never, 5, 3), NULL), ":5: 21 bytes behind"));
     assert_false(kvc_oraclegeneral_sniff("{\"timestamp\": 0, \"input_length\": 1}", 35));
@@ -229,7 +222,7 @@ static void hits_are_those_of_a_list(void **state)
         }
         struct kvc_import_report r;
         struct kvc_trace *t = read_csv(records(refs, n, 0), "oraclegeneral", NULL, &r);
-        assert_false(noted(&r, "contradicts"));
+        assert_false(log_note(&r, "contradicts"));
         for (uint64_t capacity = 1; capacity < 40; capacity += 3) {
             struct kvc_hits h;
             assert_int_equal(kvc_ceiling_policy(t, "lru", &capacity, 1, &h, NULL), KVC_OK);
@@ -239,7 +232,7 @@ static void hits_are_those_of_a_list(void **state)
         assert_int_equal(kvc_trace_export(t, trace_path("again"), "oraclegeneral", NULL, NULL),
                          KVC_OK);
         struct kvc_trace *u = read_csv(trace_path("again"), NULL, NULL, &r);
-        assert_false(noted(&r, "contradicts"));
+        assert_false(log_note(&r, "contradicts"));
         assert_string_equal(u->digest, t->digest);
         kvc_trace_destroy(u);
         kvc_trace_destroy(t);

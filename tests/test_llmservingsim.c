@@ -15,25 +15,6 @@
 
 #include <cmocka.h>
 
-/* Blocks two paths have in common from the root. */
-static uint32_t common(const struct kvc_trace *t, uint32_t a, uint32_t b)
-{
-    uint32_t pa[256], pb[256], n = 0;
-    if (a == KVC_SEG_NONE || b == KVC_SEG_NONE)
-        return 0;
-    assert_true(kvc_trace_path_length(t, a) < 256 && kvc_trace_path_length(t, b) < 256);
-    uint32_t na = kvc_trace_path(t, a, pa), nb = kvc_trace_path(t, b, pb);
-    for (uint32_t i = 0; i < na && i < nb && pa[i] == pb[i]; i++)
-        n += t->seg_len[pa[i]];
-    return n;
-}
-
-static uint32_t output_blocks(const struct kvc_trace *t, uint64_t r)
-{
-    uint32_t s = t->output_seg ? t->output_seg[r] : KVC_SEG_NONE;
-    return s == KVC_SEG_NONE ? 0 : t->seg_depth[s] + t->seg_len[s];
-}
-
 /* ---- by hand ---- */
 
 static void blocks_are_chained_and_tails_their_own(void **state)
@@ -63,10 +44,10 @@ static void blocks_are_chained_and_tails_their_own(void **state)
     assert_int_equal(t->arrival_ns[1], 2);
     assert_int_equal(t->prompt_seg[0], t->prompt_seg[1]);
     assert_int_equal(kvc_trace_blocks(t, 0), 3);
-    assert_int_equal(common(t, t->prompt_seg[0], t->prompt_seg[2]), 2);
-    assert_int_equal(common(t, t->prompt_seg[0], t->prompt_seg[3]), 0);
-    assert_int_equal(common(t, t->prompt_seg[0], t->prompt_seg[4]), 0);
-    assert_int_equal(common(t, t->prompt_seg[0], t->prompt_seg[5]), 0);
+    assert_int_equal(log_common_path(t, t->prompt_seg[0], t->prompt_seg[2]), 2);
+    assert_int_equal(log_common_path(t, t->prompt_seg[0], t->prompt_seg[3]), 0);
+    assert_int_equal(log_common_path(t, t->prompt_seg[0], t->prompt_seg[4]), 0);
+    assert_int_equal(log_common_path(t, t->prompt_seg[0], t->prompt_seg[5]), 0);
     kvc_trace_destroy(t);
 }
 
@@ -89,12 +70,12 @@ static void answers_are_known_outputs(void **state)
                    "{\"input_toks\":4,\"output_toks\":5,\"arrival_time_ns\":4,"
                    "\"input_tok_ids\":[7,7,7,7],\"output_tok_ids\":[8,8,8,8,8]}\n"),
         4, &r);
-    assert_int_equal(output_blocks(t, 0), 3);
-    assert_int_equal(common(t, t->output_seg[0], t->prompt_seg[1]), 3);
-    assert_int_equal(output_blocks(t, 1), 0); /* 14 tokens: nothing beyond the prompt */
-    assert_int_equal(output_blocks(t, 2), 0); /* 12 tokens, the last without KV */
-    assert_int_equal(output_blocks(t, 3), 0); /* not in the log */
-    assert_int_equal(output_blocks(t, 4), 2);
+    assert_int_equal(log_output_blocks(t, 0), 3);
+    assert_int_equal(log_common_path(t, t->output_seg[0], t->prompt_seg[1]), 3);
+    assert_int_equal(log_output_blocks(t, 1), 0); /* 14 tokens: nothing beyond the prompt */
+    assert_int_equal(log_output_blocks(t, 2), 0); /* 12 tokens, the last without KV */
+    assert_int_equal(log_output_blocks(t, 3), 0); /* not in the log */
+    assert_int_equal(log_output_blocks(t, 4), 2);
     kvc_trace_stats(t, &s);
     assert_int_equal(s.blocks, 2 + 1 + 2 + 1); /* the output's block of row 5 is no prompt's */
     kvc_trace_destroy(t);
@@ -201,8 +182,8 @@ static void sessions_are_rows_of_requests(void **state)
     assert_int_equal(t->think_ns[3], 50);
     assert_int_equal(t->think_ns[4], 0);
     assert_int_equal(t->input_tokens[3], 8);
-    assert_int_equal(common(t, t->prompt_seg[0], t->prompt_seg[3]), 2);
-    assert_int_equal(output_blocks(t, 0), 3); /* 4 + 2 tokens have KV */
+    assert_int_equal(log_common_path(t, t->prompt_seg[0], t->prompt_seg[3]), 2);
+    assert_int_equal(log_output_blocks(t, 0), 3); /* 4 + 2 tokens have KV */
     kvc_trace_destroy(t);
     log_import_without_memory(trace_text("memory",
                                          "{\"session_id\":\"a\",\"arrival_time_ns\":100,"
@@ -314,18 +295,18 @@ static void check_pair(const struct kvc_trace *t, const struct token_row *row, u
     const struct token_row *x = &row[i], *y = &row[j];
     uint32_t n = alike(x->token, x->n_in, y->token, y->n_in);
     uint32_t same = n / b + (n % b && n == x->n_in && n == y->n_in); /* equal tails too */
-    assert_int_equal(common(t, t->prompt_seg[i], t->prompt_seg[j]), same);
+    assert_int_equal(log_common_path(t, t->prompt_seg[i], t->prompt_seg[j]), same);
     uint32_t known = known_tokens(x) / b;
     if (known <= x->n_in / b)
         known = 0;
-    assert_int_equal(output_blocks(t, i), known);
+    assert_int_equal(log_output_blocks(t, i), known);
     if (!known)
         return;
     n = alike(x->token, known_tokens(x), y->token, y->n_in);
-    assert_int_equal(common(t, t->output_seg[i], t->prompt_seg[j]), n / b < known ? n / b : known);
-    if (output_blocks(t, j)) {
+    assert_int_equal(log_common_path(t, t->output_seg[i], t->prompt_seg[j]), n / b < known ? n / b : known);
+    if (log_output_blocks(t, j)) {
         n = alike(x->token, known_tokens(x), y->token, known_tokens(y));
-        assert_int_equal(common(t, t->output_seg[i], t->output_seg[j]), n / b);
+        assert_int_equal(log_common_path(t, t->output_seg[i], t->output_seg[j]), n / b);
     }
 }
 

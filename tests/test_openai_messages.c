@@ -3,6 +3,7 @@
  * readers see every row. */
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "tests/log_checks.h"
 #include "tests/trace_files.h"
 #include "traces/parse/stream.h"
 #include "traces/trace.h"
@@ -30,40 +31,9 @@ static struct kvc_trace *import(const char *path, uint32_t block, const char *to
     return t;
 }
 
-/* Blocks two paths have in common from the root. */
-static uint32_t common(const struct kvc_trace *t, uint32_t a, uint32_t b)
-{
-    static uint32_t pa[65536], pb[65536];
-    uint32_t n = 0;
-    if (a == KVC_SEG_NONE || b == KVC_SEG_NONE)
-        return 0;
-    assert_true(kvc_trace_path_length(t, a) < 65536 && kvc_trace_path_length(t, b) < 65536);
-    uint32_t na = kvc_trace_path(t, a, pa), nb = kvc_trace_path(t, b, pb);
-    for (uint32_t i = 0; i < na && i < nb && pa[i] == pb[i]; i++)
-        n += t->seg_len[pa[i]];
-    return n;
-}
-
-static uint32_t prompts(const struct kvc_trace *t, uint64_t a, uint64_t b)
-{
-    return common(t, t->prompt_seg[a], t->prompt_seg[b]);
-}
-
-static uint32_t output_blocks(const struct kvc_trace *t, uint64_t r)
-{
-    uint32_t s = t->output_seg ? t->output_seg[r] : KVC_SEG_NONE;
-    return s == KVC_SEG_NONE ? 0 : t->seg_depth[s] + t->seg_len[s];
-}
-
 static bool noted(const char *words)
 {
-    for (uint32_t i = 0; i < report.n_notes; i++)
-        if (strstr(report.notes[i], words))
-            return true;
-    for (uint32_t i = 0; i < report.n_tallies; i++)
-        if (strstr(report.tallies[i].text, words))
-            return true;
-    return false;
+    return log_note(&report, words) || log_tally(&report, words);
 }
 
 /* ---- what is one text ---- */
@@ -191,7 +161,7 @@ static void images_are_told_by_content(void **state)
     assert_int_equal(t->input_tokens[1], 3 + 3 + 85 + 3);
     assert_true(noted("images or files"));
     assert_int_equal(t->prompt_seg[1], t->prompt_seg[2]);
-    assert_int_equal(prompts(t, 1, 3), 6);
+    assert_int_equal(log_common(t, 1, 3), 6);
     kvc_trace_destroy(t);
 }
 
@@ -214,11 +184,11 @@ static void rates_are_learned(void **state)
              "{\"timestamp\":4,\"prompt\":\"%s\"}\n", a, b, a, a);
     struct kvc_trace *t = import(trace_text("rates", text), 4, NULL);
     /* 333 bytes are 66.6 tokens: 16 blocks of 4 */
-    assert_int_equal(prompts(t, 0, 1), 16);
-    assert_int_equal(prompts(t, 0, 2), 0); /* another model */
+    assert_int_equal(log_common(t, 0, 1), 16);
+    assert_int_equal(log_common(t, 0, 2), 0); /* another model */
     assert_int_equal(t->input_tokens[0], 90);
     assert_int_equal(t->input_tokens[3], 100);
-    assert_int_equal(prompts(t, 0, 3), 22); /* 90 tokens: 22 blocks, then a tail of its own */
+    assert_int_equal(log_common(t, 0, 3), 22); /* 90 tokens: 22 blocks, then a tail of its own */
     assert_int_equal(report.cached_tokens, 16);
     assert_true(noted("bytes a token: 5.000, 10.000 for m"));
     assert_true(noted("10 stated tokens are not in the text") && noted("10 tokens of text are beyond"));
@@ -249,8 +219,8 @@ static void same_text_and_count_same_tail(void **state)
                            "{\"timestamp\":3,\"prompt\":\"12345679\",\"usage\":{\"prompt_tokens\":50}}\n"
                            "{\"timestamp\":4,\"prompt\":\"12345678\",\"usage\":{\"prompt_tokens\":7}}\n"), 4, "bytes:1");
     assert_int_equal(t->prompt_seg[0], t->prompt_seg[1]);
-    assert_int_equal(prompts(t, 0, 2), 1);
-    assert_int_equal(prompts(t, 0, 3), 1); /* and a tail of 3 tokens */
+    assert_int_equal(log_common(t, 0, 2), 1);
+    assert_int_equal(log_common(t, 0, 3), 1); /* and a tail of 3 tokens */
     assert_int_equal(kvc_trace_blocks(t, 0), 13);
     assert_int_equal(kvc_trace_blocks(t, 3), 2);
     assert_true(noted("126 stated tokens are not in the text"));
@@ -274,8 +244,8 @@ static void tokenizers_cut_exactly(void **state)
         1, tokenizer);
     assert_int_equal(t->input_tokens[0], 2);
     assert_int_equal(t->output_tokens[0], 1);
-    assert_int_equal(prompts(t, 0, 1), 2);
-    assert_int_equal(prompts(t, 1, 2), 1);
+    assert_int_equal(log_common(t, 0, 1), 2);
+    assert_int_equal(log_common(t, 1, 2), 1);
     assert_int_equal(t->input_tokens[3], 3 + 2 + 3);
     assert_true(noted("off by 0.1 % (median), 0.1 % (p90)")); /* the finest step it is told in */
     assert_true(noted("cut by the tokenizer.json given"));
@@ -296,9 +266,9 @@ static void answers_carried_over(void **state)
             "{\"session_id\":\"s\",\"timestamp\":2,\"messages\":[{\"role\":\"user\",\"content\":\"hello there\"},"
             "{\"role\":\"assistant\",\"content\":\"12345678\"},{\"role\":\"user\",\"content\":\"and\"}],"
             "\"usage\":{\"prompt_tokens\":50,\"completion_tokens\":3}}\n"), 4, "bytes:1");
-    assert_int_equal(prompts(t, 0, 1), 7);
-    assert_int_equal(output_blocks(t, 0), 9); /* 30 + 8 tokens are of the answer */
-    assert_int_equal(common(t, t->output_seg[0], t->prompt_seg[1]), 9);
+    assert_int_equal(log_common(t, 0, 1), 7);
+    assert_int_equal(log_output_blocks(t, 0), 9); /* 30 + 8 tokens are of the answer */
+    assert_int_equal(log_common_path(t, t->output_seg[0], t->prompt_seg[1]), 9);
     assert_true(noted("1 later turns repeat the answer"));
     kvc_trace_destroy(t);
 }
@@ -319,8 +289,8 @@ static void stripped_thinking_is_no_reuse(void **state)
             "{\"session_id\":\"t\",\"timestamp\":4,\"messages\":[{\"role\":\"user\",\"content\":\"hello you\"},"
             "{\"role\":\"user\",\"content\":\"another question instead\"}],"
             "\"usage\":{\"prompt_tokens\":42,\"completion_tokens\":3}}\n"), 4, "bytes:1");
-    assert_int_equal(output_blocks(t, 0), 0);
-    assert_int_equal(output_blocks(t, 2), 0); /* the answer is left out of the next turn */
+    assert_int_equal(log_output_blocks(t, 0), 0);
+    assert_int_equal(log_output_blocks(t, 2), 0); /* the answer is left out of the next turn */
     assert_true(noted("1 show only a part"));
     kvc_trace_destroy(t);
 }
@@ -338,9 +308,9 @@ static void answers_in_the_row(void **state)
             "\"assistant\",\"content\":\"12345678\"},{\"role\":\"user\",\"content\":\"more\"}]},\"response\":{\"content\":"
             "[{\"type\":\"thinking\",\"thinking\":\"hm hm hm\"},{\"type\":\"text\",\"text\":\"yes\"}],\"usage\":"
             "{\"input_tokens\":35,\"output_tokens\":11}}}\n"), 4, "bytes:1");
-    assert_int_equal(output_blocks(t, 0), 6); /* of 25 tokens 24 have KV */
-    assert_int_equal(common(t, t->output_seg[0], t->prompt_seg[1]), 6);
-    assert_int_equal(output_blocks(t, 1), 0); /* thinking comes first */
+    assert_int_equal(log_output_blocks(t, 0), 6); /* of 25 tokens 24 have KV */
+    assert_int_equal(log_common_path(t, t->output_seg[0], t->prompt_seg[1]), 6);
+    assert_int_equal(log_output_blocks(t, 1), 0); /* thinking comes first */
     assert_int_equal(t->output_tokens[1], 11);
     kvc_trace_destroy(t);
 }
@@ -362,9 +332,9 @@ static void deltas_add_up(void **state)
     assert_string_equal(report.shown[0].field, "message_mode");
     assert_int_equal(t->input_tokens[0], 17);
     assert_int_equal(t->input_tokens[1], 17 + 10 + 3 + 3 + 3);
-    assert_int_equal(output_blocks(t, 0), 26);
-    assert_int_equal(common(t, t->output_seg[0], t->prompt_seg[1]), 26);
-    assert_int_equal(prompts(t, 0, 2), 17);
+    assert_int_equal(log_output_blocks(t, 0), 26);
+    assert_int_equal(log_common_path(t, t->output_seg[0], t->prompt_seg[1]), 26);
+    assert_int_equal(log_common(t, 0, 2), 17);
     assert_int_equal(t->arrival_ns[1], 5000000);
     kvc_trace_destroy(t);
 }
@@ -384,7 +354,7 @@ static void models_adapters_and_salts_are_keys(void **state)
         1, NULL);
     for (uint64_t i = 0; i < 4; i++)
         for (uint64_t k = 0; k < i; k++)
-            assert_int_equal(prompts(t, i, k), 0);
+            assert_int_equal(log_common(t, i, k), 0);
     assert_int_equal(t->prompt_seg[4], t->prompt_seg[1]);
     kvc_trace_destroy(t);
 }
@@ -461,7 +431,7 @@ static void random_prefixes_are_shared(void **state)
         uint32_t blocks = 0;
         while (3.7 * 3 * (blocks + 1) <= (double)shared[i])
             blocks++;
-        uint32_t got = prompts(t, i, from[i]);
+        uint32_t got = log_common(t, i, from[i]);
         assert_in_range(got, blocks ? blocks - 1 : 0, blocks);
     }
     kvc_trace_destroy(t);
@@ -589,13 +559,10 @@ static void minute_in_the_system_prompt(void **state)
 {
     (void)state;
     const char *path = "../shared/cases/inputs/c38-timestamp-in-system.aiperf-messages.jsonl";
-    if (access(path, R_OK) != 0) {
-        print_message("%s is not there\n", path);
-        skip();
-    }
+    log_need(path);
     struct kvc_trace *t = import(path, 1, "bytes:1");
-    assert_int_equal(prompts(t, 0, 1), 3 + 29);
-    assert_int_equal(prompts(t, 2, 3), 3 + 187);
+    assert_int_equal(log_common(t, 0, 1), 3 + 29);
+    assert_int_equal(log_common(t, 2, 3), 3 + 187);
     assert_int_equal(t->arrival_ns[1], 65000000000);
     kvc_trace_destroy(t);
 }

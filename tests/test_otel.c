@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * OpenTelemetry GenAI spans: calls become rows, what encloses a call does not, and OTLP and flat
  * JSON mean the same. */
+#include "tests/log_checks.h"
 #include "tests/trace_files.h"
 #include "traces/trace.h"
 
@@ -13,14 +14,6 @@
 #include <cmocka.h>
 
 #define SHARED "../shared/traces/inference-perf-otel/"
-
-static uint64_t tally(const struct kvc_import_report *r, const char *word)
-{
-    for (uint32_t i = 0; i < r->n_tallies; i++)
-        if (strstr(r->tallies[i].text, word))
-            return r->tallies[i].rows;
-    return 0;
-}
 
 /* ---- real files ---- */
 
@@ -35,10 +28,7 @@ static void examples_read_whole(void **state)
         { "prefix_sharing_example.json", 7, 12000 }, { "simple_chain.json", 3, 6000 },
         { "software_architecture_review.json", 15, 37000 },
     };
-    if (access(SHARED "simple_chain.json", R_OK) != 0) {
-        print_message(SHARED " is not there; skipped\n");
-        skip();
-    }
+    log_need(SHARED "simple_chain.json");
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         char path[128];
         struct kvc_import_report r;
@@ -62,15 +52,12 @@ static void stated_counts_are_kept_and_a_turn_is_no_part_of_its_parent(void **st
     struct kvc_import_report r;
     static const uint32_t prompt[] = { 50, 45, 100, 180 };
     const char *path = SHARED "prefix_sharing_example.json";
-    if (access(path, R_OK) != 0) {
-        print_message("%s is not there; skipped\n", path);
-        skip();
-    }
+    log_need(path);
     struct kvc_trace *t = trace_import(path, 0, &r);
     for (int i = 0; i < 4; i++)
         assert_int_equal(t->input_tokens[i], prompt[i]);
     assert_int_equal(t->output_tokens[3], 60);
-    assert_int_equal(tally(&r, "enclose"), 0); /* parents that ended before their children began */
+    assert_int_equal(log_tally(&r, "enclose"), 0); /* parents that ended before their children began */
     kvc_trace_destroy(t);
 }
 
@@ -129,8 +116,8 @@ static void only_the_innermost_call_counts(void **state)
         assert_int_equal(s.sessions, 1); /* the agent's, two levels up */
         assert_string_equal(t->tenant_names[0], "shop");
         assert_string_equal(t->model_names[0], "gpt-x");
-        assert_int_equal(tally(&r, "enclose"), 1);
-        assert_int_equal(tally(&r, "other work"), 2);
+        assert_int_equal(log_tally(&r, "enclose"), 1);
+        assert_int_equal(log_tally(&r, "other work"), 2);
         kvc_trace_destroy(t);
     }
 }
@@ -167,8 +154,8 @@ static void old_and_new_names_are_one(void **state)
     assert_int_equal(t->input_tokens[1], 2484);
     assert_int_equal(t->arrival_ns[1], 2500000000);
     assert_int_equal(r.failed, 1);
-    assert_int_equal(tally(&r, "same id"), 1);
-    assert_int_equal(tally(&r, "only that adds up"), 1);
+    assert_int_equal(log_tally(&r, "same id"), 1);
+    assert_int_equal(log_tally(&r, "only that adds up"), 1);
     assert_int_equal(r.bad, 2);
     assert_string_equal(r.shown[0].field, "start_time");
     assert_string_equal(r.shown[1].field, "gen_ai.usage.input_tokens");

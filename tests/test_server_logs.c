@@ -2,6 +2,7 @@
  * Logs of inference servers: requests whose life is spread over lines, and what engines state of
  * themselves, which is no request. */
 #include "base/text.h"
+#include "tests/log_checks.h"
 #include "tests/trace_files.h"
 #include "traces/parse/py_repr.h"
 #include "traces/trace.h"
@@ -16,22 +17,11 @@
 
 #define SHARED "../shared/cases/inputs/"
 
-static uint64_t tally(const struct kvc_import_report *r, const char *word)
-{
-    for (uint32_t i = 0; i < r->n_tallies; i++)
-        if (strstr(r->tallies[i].text, word))
-            return r->tallies[i].rows;
-    return 0;
-}
-
 /* Expects that no request is made of it. */
 static void facts_only(const char *path, struct kvc_import_report *r, struct kvc_error *err)
 {
     struct kvc_trace *t = NULL;
-    if (access(path, R_OK) != 0) {
-        print_message("%s is not there; skipped\n", path);
-        skip();
-    }
+    log_need(path);
     assert_int_equal(kvc_trace_import(&t, &path, 1, NULL, r, err), KVC_ERR_INPUT);
     assert_null(t);
 }
@@ -110,9 +100,9 @@ static void requests_of_old_versions_bring_their_tokens(void **state)
     kvc_trace_path(t, t->prompt_seg[0], path);
     assert_int_equal(path[0], t->prompt_seg[2]);
     assert_int_not_equal(path[0], t->prompt_seg[1]);
-    assert_int_equal(tally(&r, "cuts short"), 1); /* as many characters as tokens: max_log_len */
-    assert_int_equal(tally(&r, "generated"), 2);
-    assert_int_equal(tally(&r, "other things"), 1);
+    assert_int_equal(log_tally(&r, "cuts short"), 1); /* as many characters as tokens: max_log_len */
+    assert_int_equal(log_tally(&r, "generated"), 2);
+    assert_int_equal(log_tally(&r, "other things"), 1);
     assert_int_equal(r.inversions, 0);
     kvc_trace_destroy(t);
 }
@@ -145,7 +135,7 @@ static void requests_of_new_versions_are_pieced_together(void **state)
     assert_int_equal(t->n_requests, 2);
     assert_int_equal(t->input_tokens[0], 3);
     assert_int_equal(t->output_tokens[0], 3);
-    assert_int_equal(tally(&r, "without the length"), 1);
+    assert_int_equal(log_tally(&r, "without the length"), 1);
     assert_int_equal(t->input_tokens[1], 100);
     assert_int_equal(t->cached_tokens[1], 80); /* the engine had 16 more than LMCache */
     kvc_trace_destroy(t);
@@ -190,7 +180,7 @@ static void ranks_print_the_same_batch(void **state)
     assert_int_equal(r.engines[0].kv_cache_bytes / 500000, 48060);
     assert_float_equal(r.engines[0].kv_used_peak, 0, 1e-9);
     assert_float_equal(r.engines[1].kv_used_peak, 0.1, 1e-9);
-    assert_int_equal(tally(&r, "another rank"), 1);
+    assert_int_equal(log_tally(&r, "another rank"), 1);
 }
 
 static void requests_in_json_and_in_text_agree(void **state)
@@ -255,7 +245,7 @@ static void ids_cut_by_the_log_level_are_unknown_prefixes(void **state)
     kvc_trace_stats(t, &s);
     assert_false(s.has_prefix);
     assert_int_equal(s.input_tokens, 8000);
-    assert_int_equal(tally(&r, "prefixes are unknown"), 1);
+    assert_int_equal(log_tally(&r, "prefixes are unknown"), 1);
     assert_int_equal(r.cached_rows, 0);
     kvc_trace_destroy(t);
 }

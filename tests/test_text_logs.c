@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * lmcache-agent-trace and AIBrix workloads: rows by hand, and the published files with the reuse
  * their page states. Both readers see every row. */
+#include "tests/log_checks.h"
 #include "tests/trace_files.h"
 #include "traces/trace.h"
 
@@ -28,28 +29,6 @@ static struct kvc_trace *import(const char *path, uint32_t block, const char *to
     return t;
 }
 
-static bool noted(const char *words)
-{
-    for (uint32_t i = 0; i < report.n_notes; i++)
-        if (strstr(report.notes[i], words))
-            return true;
-    return false;
-}
-
-static void need(const char *path)
-{
-    if (access(path, R_OK) != 0) {
-        print_message("%s is not there\n", path);
-        skip();
-    }
-}
-
-static uint32_t output_blocks(const struct kvc_trace *t, uint64_t r)
-{
-    uint32_t s = t->output_seg ? t->output_seg[r] : KVC_SEG_NONE;
-    return s == KVC_SEG_NONE ? 0 : t->seg_depth[s] + t->seg_len[s];
-}
-
 /* ---- by hand ---- */
 
 static void agent_rows(void **state)
@@ -69,7 +48,7 @@ static void agent_rows(void **state)
     assert_int_equal(t->input_tokens[2], 6); /* the accent is two bytes */
     assert_int_equal(t->output_tokens[0], 4);
     /* "hello", then a label and the answer in the next input: 5 + 4 tokens, one without KV */
-    assert_int_equal(output_blocks(t, 0), 8);
+    assert_int_equal(log_output_blocks(t, 0), 8);
     assert_int_equal(t->session[0], t->session[1]);
     kvc_trace_destroy(t);
 }
@@ -80,7 +59,7 @@ static void inputs_without_answers(void **state)
     kvc_trace_destroy(import(trace_text("agent",
         "{\"timestamp\": 1, \"input\": \"hello\", \"output\": \"1234\", \"session_id\": \"a\"}\n"
         "{\"timestamp\": 2, \"input\": \"hello and more\", \"output\": \"5\", \"session_id\": \"a\"}\n"), 1, "bytes:1"));
-    assert_true(noted("1 inputs go on from the session's input before, none with the answer"));
+    assert_true(log_note(&report, "1 inputs go on from the session's input before, none with the answer"));
 }
 
 static void aibrix_rows(void **state)
@@ -101,7 +80,7 @@ static void aibrix_rows(void **state)
     assert_int_equal(kvc_trace_blocks(t, 1), 3);
     assert_int_equal(kvc_trace_blocks(t, 2), 0); /* no text: reuse unknown */
     assert_int_equal(report.without_ids, 1);
-    assert_true(noted("bytes a token: 2.000"));
+    assert_true(log_note(&report, "bytes a token: 2.000"));
     kvc_trace_destroy(t);
 }
 
@@ -111,7 +90,7 @@ static void microseconds(void **state)
 {
     (void)state;
     const char *path = SHARED "cases/inputs/c44-microsecond-epoch.lmcache-agent.jsonl";
-    need(path);
+    log_need(path);
     struct kvc_trace *t = import(path, 0, NULL);
     assert_true(t->arrival_ns[1] == 14376544000);
     kvc_trace_destroy(t);
@@ -163,7 +142,7 @@ static void published_reuse(void **state)
                { SHARED "traces/lmcache-agent-trace/taubench.tar.zst", 25, 471, 0.868 } };
     for (size_t i = 0; i < 2; i++) {
         uint64_t hits = 0, tokens = 0;
-        need(of[i].archive);
+        log_need(of[i].archive);
         sessions_of(of[i].archive, of[i].sessions, &hits, &tokens);
         double reuse = (double)hits / (double)tokens;
         if (reuse < of[i].reuse - 0.0005 || reuse > of[i].reuse + 0.0005)
@@ -180,7 +159,7 @@ static void aibrix_files(void **state)
     (void)state;
     const char *path = SHARED "traces/aibrix/workload/5s.jsonl.zst";
     struct kvc_trace_stats s;
-    need(path);
+    log_need(path);
     struct kvc_trace *t = import(path, 0, NULL);
     kvc_trace_stats(t, &s);
     assert_int_equal(s.requests, 203);
