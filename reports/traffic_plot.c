@@ -285,38 +285,22 @@ static void plot_ttl(struct kvc_text *t, int width, int height, const struct kvc
 
 /* ---- all ---- */
 
-void kvc_traffic_plot_script(struct kvc_text *t, enum kvc_traffic_plot plot, int width, int height,
-                             const struct kvc_traffic *f)
-{
-    switch (plot) {
-    case KVC_TRAFFIC_RATES:
-        plot_rates(t, width, height, f);
-        break;
-    case KVC_TRAFFIC_LENGTHS:
-        plot_lengths(t, width, height, f);
-        break;
-    case KVC_TRAFFIC_DEPTHS:
-        plot_depths(t, width, height, f);
-        break;
-    case KVC_TRAFFIC_TTL:
-        plot_ttl(t, width, height, f);
-        break;
-    default:
-        break;
-    }
-}
-
 enum kvc_status kvc_traffic_plots_draw(struct kvc_traffic_plots *plots,
                                        const struct kvc_traffic *f, struct kvc_error *err)
 {
-    static const int heights[KVC_TRAFFIC_PLOTS] = {240, 340, 340, 430};
+    static const struct {
+        void (*plot)(struct kvc_text *t, int width, int height, const struct kvc_traffic *f);
+        int height;
+    } kinds[KVC_TRAFFIC_PLOTS] = { [KVC_TRAFFIC_RATES] = { plot_rates, 240 },
+                                   [KVC_TRAFFIC_LENGTHS] = { plot_lengths, 340 },
+                                   [KVC_TRAFFIC_DEPTHS] = { plot_depths, 340 },
+                                   [KVC_TRAFFIC_TTL] = { plot_ttl, 430 } };
     struct kvc_text scripts[2 * KVC_TRAFFIC_PLOTS], pictures[2 * KVC_TRAFFIC_PLOTS];
     memset(plots, 0, sizeof(*plots));
     memset(scripts, 0, sizeof(scripts));
     memset(pictures, 0, sizeof(pictures));
     for (unsigned i = 0; i < 2 * KVC_TRAFFIC_PLOTS; i++)
-        kvc_traffic_plot_script(&scripts[i], (enum kvc_traffic_plot)(i / 2), i % 2 ? 370 : 720,
-                                heights[i / 2], f);
+        kinds[i / 2].plot(&scripts[i], i % 2 ? 370 : 720, kinds[i / 2].height, f);
     enum kvc_status status = kvc_plot_draw(scripts, pictures, 2 * KVC_TRAFFIC_PLOTS,
                                            plots->why_not, sizeof(plots->why_not), err);
     for (unsigned i = 0; i < 2 * KVC_TRAFFIC_PLOTS; i++) {

@@ -23,8 +23,4 @@ enum kvc_status kvc_traffic_plots_draw(struct kvc_traffic_plots *plots,
                                        const struct kvc_traffic *traffic, struct kvc_error *err);
 void kvc_traffic_plots_clear(struct kvc_traffic_plots *plots);
 
-/* Nothing is written when there is nothing to show. */
-void kvc_traffic_plot_script(struct kvc_text *script, enum kvc_traffic_plot plot, int width,
-                             int height, const struct kvc_traffic *traffic);
-
 #endif

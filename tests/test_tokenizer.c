@@ -130,12 +130,6 @@ static void added_tokens_come_first(void **state)
     expect(json, "Hello  <l>a", "0 52 11");
     expect(json, "Hello<r> \n a", "0 53 11");
     expect(json, "a<l><r>", "11 52 53");
-    struct kvc_tokenizer *tok = open_text(json);
-    assert_int_equal(kvc_tokenizer_id(tok, "<a>b"), 51);
-    assert_int_equal(kvc_tokenizer_id(tok, "Hello"), 0);
-    assert_int_equal(kvc_tokenizer_id(tok, "none"), KVC_ID_NONE);
-    assert_int_equal(kvc_tokenizer_ids(tok), 54);
-    kvc_tokenizer_close(tok);
 }
 
 static void llama_prepends_and_replaces(void **state)

@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
+#define FIRST_DAY 1700092800 /* 2023-11-16 */
 #define DAYS 420
 #define RUNS 5
 
@@ -47,13 +49,15 @@ static bool write_days(FILE *f, char *text, size_t n)
 {
     char *rows = memchr(text, '\n', n);
     char date[32];
-    uint64_t first;
-    if (!rows || !kvc_time_from_date("2023-11-16 00:00:00", 19, &first))
+    if (!rows)
         return false;
     rows++;
     bool ok = fwrite(text, 1, (size_t)(rows - text), f) == (size_t)(rows - text);
     for (uint64_t day = 0; day < DAYS && ok; day++) {
-        kvc_time_to_text(first + day * 86400 * 1000000000, date, sizeof(date));
+        time_t at = FIRST_DAY + (time_t)day * 86400;
+        struct tm tm;
+        gmtime_r(&at, &tm);
+        strftime(date, sizeof(date), "%Y-%m-%d", &tm);
         for (char *row = rows; row < text + n; row = memchr(row, '\n', (size_t)(text + n - row)) + 1)
             memcpy(row, date, 10);
         ok = fwrite(rows, 1, (size_t)(text + n - rows), f) == (size_t)(text + n - rows);

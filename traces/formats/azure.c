@@ -1,14 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Azure's public traces (Azure/AzurePublicDataset): TIMESTAMP,ContextTokens,GeneratedTokens, with
  * NumImages in that of 2025. Lengths and arrivals only. */
-#include "traces/formats/azure.h"
-
 #include "base/error.h"
+#include "traces/parse/csv_rows.h"
 #include "traces/parse/scan.h"
 
 #include <string.h>
 
-/* ---- the fast reader ---- */
+/* ---- the fast reader: proves that a row is plain and right, or leaves it to the careful one ---- */
+
+struct plain_row {
+    uint64_t time_ns; /* since 1970 */
+    uint32_t input_tokens, output_tokens, images;
+};
+
+struct day { /* of the last row, as the next is mostly of the same; all zero at first */
+    char text[11];
+    uint64_t ns;
+};
+
+#define ROW_MOST 128 /* bytes from text on that may be read, whatever they hold */
 
 /* "HH:MM:SS" in nanoseconds. */
 static bool clock_of_day(const char *p, uint64_t *ns)
@@ -43,32 +54,16 @@ static bool clock_of_day(const char *p, uint64_t *ns)
 static bool fraction(const char **pp, uint64_t *ns)
 {
     static const uint32_t unit[] = { 0, 100000000, 10000000, 1000000, 100000, 10000, 1000, 100 };
-    const char *p = *pp;
-    uint64_t w = 0;
-    unsigned n;
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    memcpy(&w, p, 8);
-    w ^= 0x3030303030303030u;
-    uint64_t other = ((w + 0x7676767676767676u) | w) & 0x8080808080808080u;
-    n = other ? (unsigned)__builtin_ctzll(other) / 8 : 8;
+    uint64_t value;
+    unsigned n = kvc_scan_eight(*pp, &value);
     if (n == 0 || n == 8)
         return false;
-    w <<= (8 - n) * 8;
-    w = w * 10 + (w >> 8);
-    w = ((w & 0x000000ff000000ffu) * 0x000f424000000064u +
-         ((w >> 16) & 0x000000ff000000ffu) * 0x0000271000000001u) >> 32;
-#else
-    for (n = 0; n < 8 && p[n] >= '0' && p[n] <= '9'; n++)
-        w = w * 10 + (uint64_t)(p[n] - '0');
-    if (n == 0 || n == 8)
-        return false;
-#endif
-    *pp = p + n;
-    *ns = w * unit[n];
+    *pp += n;
+    *ns = value * unit[n];
     return true;
 }
 
-static bool new_day(struct kvc_azure_day *day, const char *text)
+static bool new_day(struct day *day, const char *text)
 {
     char midnight[19] = "....-..-.. 00:00:00";
     memcpy(midnight, text, 11);
@@ -78,8 +73,8 @@ static bool new_day(struct kvc_azure_day *day, const char *text)
     return true;
 }
 
-size_t kvc_azure_scan(struct kvc_azure_day *day, bool images, const char *text,
-                      struct kvc_azure_row *row)
+/* Bytes of the row that text begins with, without its newline or carriage return; 0: not sure. */
+static size_t scan(struct day *day, bool images, const char *text, struct plain_row *row)
 {
     const char *p = text + 19;
     uint64_t clock, part = 0;
@@ -108,7 +103,7 @@ struct reader {
     struct kvc_csv csv;
     size_t time, images, input, output; /* columns */
     bool plain; /* the header is one of the known ones */
-    struct kvc_azure_day day;
+    struct day day;
     uint64_t with_images;
 };
 
@@ -128,7 +123,7 @@ static enum kvc_status find_columns(struct reader *r, struct kvc_error *err)
     return status;
 }
 
-static enum kvc_status read_row(struct reader *r, struct kvc_import *im, struct kvc_azure_row *row,
+static enum kvc_status read_row(struct reader *r, struct kvc_import *im, struct plain_row *row,
                                 struct kvc_error *err)
 {
     const struct kvc_csv *c = &r->csv;
@@ -148,7 +143,7 @@ static enum kvc_status read_row(struct reader *r, struct kvc_import *im, struct 
 }
 
 static enum kvc_status hand_on(struct reader *r, struct kvc_import *im,
-                               const struct kvc_azure_row *a, bool odd, struct kvc_error *err)
+                               const struct plain_row *a, bool odd, struct kvc_error *err)
 {
     r->with_images += a->images > 0;
     if (!a->input_tokens) {
@@ -159,9 +154,9 @@ static enum kvc_status hand_on(struct reader *r, struct kvc_import *im,
 }
 
 static enum kvc_status compare(struct reader *r, struct kvc_import *im, const char *text, size_t n,
-                               const struct kvc_azure_row *fast, struct kvc_error *err)
+                               const struct plain_row *fast, struct kvc_error *err)
 {
-    struct kvc_azure_row row;
+    struct plain_row row;
     r->csv.line = kvc_import_line_number(im);
     enum kvc_status status = kvc_csv_split(&r->csv, text, n, NULL, NULL, err);
     if (status == KVC_OK)
@@ -182,7 +177,7 @@ static enum kvc_status compare(struct reader *r, struct kvc_import *im, const ch
 static enum kvc_status careful(struct reader *r, struct kvc_import *im, const char *text, size_t n,
                                struct kvc_error *err)
 {
-    struct kvc_azure_row row;
+    struct plain_row row;
     struct kvc_error bad;
     bool taken;
     enum kvc_status status = kvc_csv_take(&r->csv, im, text, n, &taken, err);
@@ -205,12 +200,12 @@ static void say_what_is_missing(const struct reader *r, struct kvc_import *im)
 static enum kvc_status read_plain(struct reader *r, struct kvc_import *im, struct kvc_error *err)
 {
     const char *text;
-    struct kvc_azure_row row;
+    struct plain_row row;
     size_t n = kvc_import_ahead(im, &text), at = 0, length;
     enum kvc_status status = KVC_OK;
     bool images = r->images != KVC_CSV_NONE;
-    while (status == KVC_OK && n - at >= KVC_AZURE_ROW &&
-           (length = kvc_azure_scan(&r->day, images, text + at, &row)) > 0) {
+    while (status == KVC_OK && n - at >= ROW_MOST &&
+           (length = scan(&r->day, images, text + at, &row)) > 0) {
         length += text[at + length] == '\r' ? 2 : 1;
         at += length;
         kvc_import_took_line(im, length);
@@ -222,9 +217,9 @@ static enum kvc_status read_plain(struct reader *r, struct kvc_import *im, struc
 static enum kvc_status one_line(struct reader *r, struct kvc_import *im, const char *text,
                                 size_t n, struct kvc_error *err)
 {
-    struct kvc_azure_row row;
+    struct plain_row row;
     enum kvc_status status = KVC_OK;
-    if (!r->plain || kvc_azure_scan(&r->day, r->images != KVC_CSV_NONE, text, &row) != n)
+    if (!r->plain || scan(&r->day, r->images != KVC_CSV_NONE, text, &row) != n)
         return careful(r, im, text, n, err);
     if (kvc_import_compares(im))
         status = compare(r, im, text, n, &row, err);

@@ -77,14 +77,16 @@ const struct kvc_jval *kvc_otel_resource(const struct kvc_otel_span *s, const ch
     return find_any(own ? own : container(s->resource), names);
 }
 
-const char *kvc_otel_text(const struct kvc_otel_span *s, const char *names)
+/* NULL: no text. */
+static const char *text_of(const struct kvc_otel_span *s, const char *names)
 {
     const struct kvc_jval *v = kvc_otel_attribute(s, names);
     return v ? kvc_jval_string(v) : NULL;
 }
 
-bool kvc_otel_next(const struct kvc_otel_span *s, const struct kvc_jval **position,
-                   const char **name, const struct kvc_jval **value)
+/* The next attribute behind *position, NULL at first: its name and value; false at the end. */
+static bool next(const struct kvc_otel_span *s, const struct kvc_jval **position,
+                 const char **name, const struct kvc_jval **value)
 {
     const struct kvc_jval *all = attributes(s);
     *position = *position ? kvc_jval_next(*position) : all ? kvc_jval_first(all) : NULL;
@@ -107,8 +109,8 @@ enum kvc_otel_work kvc_otel_work(const struct kvc_otel_span *s)
 {
     static const char *const calls[] = { "chat", "text_completion", "completion",
                                          "generate_content", "responses" };
-    const char *name = kvc_otel_text(s, "gen_ai.operation.name");
-    const char *kind = kvc_otel_text(s, "openinference.span.kind|llm.request.type");
+    const char *name = text_of(s, "gen_ai.operation.name");
+    const char *kind = text_of(s, "openinference.span.kind|llm.request.type");
     for (size_t i = 0; name && i < sizeof(calls) / sizeof(calls[0]); i++)
         if (strcasecmp(name, calls[i]) == 0)
             return KVC_OTEL_CALL;
@@ -178,7 +180,7 @@ enum kvc_status kvc_otel_usage(const struct kvc_otel_span *s, const struct kvc_p
     const struct kvc_jval *position = NULL, *v;
     const char *name;
     enum kvc_status status = KVC_OK;
-    while (status == KVC_OK && kvc_otel_next(s, &position, &name, &v))
+    while (status == KVC_OK && next(s, &position, &name, &v))
         if (v && (strncmp(name, "gen_ai.", 7) == 0 || strncmp(name, "llm.", 4) == 0))
             status = kvc_usage_note(&counts, name, v, NULL, at, err);
     return status == KVC_OK ? kvc_usage_settle(&counts, KVC_USAGE_OTEL, NULL, at, out, err)
@@ -191,7 +193,7 @@ const struct kvc_jval *kvc_otel_session(const struct kvc_otel_span *s)
     const char *name;
     v = kvc_otel_attribute(s, "gen_ai.conversation.id|session.id|langfuse.session.id");
     static const char suffix[] = ".session.id";
-    while (!v && kvc_otel_next(s, &position, &name, &v)) {
+    while (!v && next(s, &position, &name, &v)) {
         size_t n = strlen(name), k = sizeof(suffix) - 1;
         if (n < k || strcmp(name + n - k, suffix) != 0)
             v = NULL;
@@ -248,7 +250,7 @@ static bool numbered(const struct kvc_otel_span *s, struct kvc_text *t)
             snprintf(role, sizeof(role), forms[f][0], i);
             snprintf(content, sizeof(content), forms[f][1], i);
 #pragma GCC diagnostic pop
-            const char *who = kvc_otel_text(s, role), *what = kvc_otel_text(s, content);
+            const char *who = text_of(s, role), *what = text_of(s, content);
             if (!who && !what)
                 break;
             kvc_text_add(t, i ? ",{" : "{\"messages\":[{");
@@ -269,10 +271,10 @@ static bool numbered(const struct kvc_otel_span *s, struct kvc_text *t)
 void kvc_otel_prompt(const struct kvc_otel_span *s, struct kvc_stored *stored,
                      struct kvc_text *t)
 {
-    const char *messages = kvc_otel_text(s, "gen_ai.input.messages|gen_ai.prompt|input.value|"
-                                            "gen_ai.input.text");
-    const char *system = kvc_otel_text(s, "gen_ai.system_instructions");
-    const char *tools = kvc_otel_text(s, "gen_ai.tool.definitions");
+    const char *messages = text_of(s, "gen_ai.input.messages|gen_ai.prompt|input.value|"
+                                      "gen_ai.input.text");
+    const char *system = text_of(s, "gen_ai.system_instructions");
+    const char *tools = text_of(s, "gen_ai.tool.definitions");
     const struct kvc_jval *answer = kvc_otel_attribute(s, "gen_ai.output.messages|"
                                                           "gen_ai.output.text|gen_ai.completion|"
                                                           "gen_ai.completion.0.content|"

@@ -4,9 +4,9 @@
 #ifndef KVC_TRACES_OTEL_SPAN_H
 #define KVC_TRACES_OTEL_SPAN_H
 
+#include "traces/formats/usage.h"
 #include "traces/parse/records.h"
 #include "traces/text/stored_text.h"
-#include "traces/formats/usage.h"
 
 struct kvc_otel_span {
     const struct kvc_jval *v, *resource; /* the span; attributes of its resource, may be NULL */
@@ -16,10 +16,6 @@ struct kvc_otel_span {
 const struct kvc_jval *kvc_otel_attribute(const struct kvc_otel_span *s, const char *names);
 /* The same of its resource. */
 const struct kvc_jval *kvc_otel_resource(const struct kvc_otel_span *s, const char *names);
-const char *kvc_otel_text(const struct kvc_otel_span *s, const char *names); /* NULL: no text */
-/* The next attribute behind position 0 and on: its name and value; false at the end. */
-bool kvc_otel_next(const struct kvc_otel_span *s, const struct kvc_jval **position,
-                   const char **name, const struct kvc_jval **value);
 
 enum kvc_otel_work { KVC_OTEL_OTHER, KVC_OTEL_CALL };
 /* By gen_ai.operation.name; without one, by whether a model or tokens are named. */

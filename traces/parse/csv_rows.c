@@ -21,7 +21,8 @@ static int lower(char c)
     return c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c;
 }
 
-bool kvc_csv_same_name(const char *a, size_t na, const char *b, size_t nb)
+/* Whether two names of columns are the same: without regard to case, blanks, _ and the like. */
+static bool same_name(const char *a, size_t na, const char *b, size_t nb)
 {
     size_t i = 0, k = 0;
     for (;;) {
@@ -156,7 +157,7 @@ enum kvc_status kvc_csv_column(const struct kvc_csv *csv, const char *names, boo
     for (const char *name = names; *column == KVC_CSV_NONE; name++) {
         size_t n = strcspn(name, "|");
         for (size_t i = 0; i < csv->n_columns; i++) {
-            if (!kvc_csv_same_name(csv->name[i].text, csv->name[i].n, name, n))
+            if (!same_name(csv->name[i].text, csv->name[i].n, name, n))
                 continue;
             if (*column != KVC_CSV_NONE)
                 return kvc_fail_at(err, KVC_ERR_INPUT, csv->file, csv->line, NULL,

@@ -36,8 +36,6 @@ enum kvc_status kvc_csv_column(const struct kvc_csv *csv, const char *names, boo
 /* The tenant's column: the user's, which must be there, else any of the usual names. */
 enum kvc_status kvc_csv_tenant(const struct kvc_csv *csv, const struct kvc_import *im,
                                const char *usual, size_t *column, struct kvc_error *err);
-/* Whether two names of columns are the same, as above. */
-bool kvc_csv_same_name(const char *a, size_t na, const char *b, size_t nb);
 /* Whether text begins with a CSV header that has a column for each of these (NULL-terminated,
  * each with alternatives as above). For sniffing; a byte order mark and blank lines may precede. */
 bool kvc_csv_sniff(const char *head, size_t n, const char *const *columns);

@@ -61,7 +61,7 @@ static size_t value_end(struct brackets *b, const char *text, size_t from, size_
     return n;
 }
 
-enum kvc_json_layout kvc_json_layout_of(const char *head, size_t n)
+static enum kvc_json_layout layout_of(const char *head, size_t n)
 {
     struct brackets b = { 0 };
     bool whole;
@@ -85,7 +85,7 @@ enum kvc_json_layout kvc_json_layout_of(const char *head, size_t n)
 bool kvc_json_sniff(const char *head, size_t n, const char *const *keys)
 {
     char row[SNIFFED]; /* on one line */
-    enum kvc_json_layout layout = kvc_json_layout_of(head, n);
+    enum kvc_json_layout layout = layout_of(head, n);
     if (layout == KVC_JSON_LINES)
         return kvc_sniff_row(head, n, keys);
     size_t i = skip_mark(head, n), k = 0;
@@ -102,7 +102,7 @@ void kvc_json_rows_open(struct kvc_json_rows *r, struct kvc_import *im)
 {
     size_t n;
     const char *head = kvc_stream_head(im->lines.stream, &n);
-    *r = (struct kvc_json_rows){ .im = im, .line = 1, .layout = kvc_json_layout_of(head, n) };
+    *r = (struct kvc_json_rows){ .im = im, .line = 1, .layout = layout_of(head, n) };
 }
 
 void kvc_json_rows_clear(struct kvc_json_rows *r)

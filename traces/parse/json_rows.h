@@ -17,8 +17,6 @@ struct kvc_json_rows {
     bool opened, eof, done;
 };
 
-/* Which layout text that begins like this has. */
-enum kvc_json_layout kvc_json_layout_of(const char *head, size_t n);
 /* kvc_sniff_row for any layout; of a list or document its first value is looked at. */
 bool kvc_json_sniff(const char *head, size_t n, const char *const *keys);
 void kvc_json_rows_open(struct kvc_json_rows *r, struct kvc_import *im);

@@ -25,10 +25,9 @@ static inline const char *kvc_scan_space(const char *p)
     return p;
 }
 
-/* Value of the digits at *pp, at least one, no needless zero in front, below 2^64. */
-static inline bool kvc_scan_digits(const char **pp, uint64_t *out)
+/* How many digits begin at p, 8 at most, and their value. Reads 8 bytes. */
+static inline unsigned kvc_scan_eight(const char *p, uint64_t *out)
 {
-    const char *p = *pp;
     uint64_t w = 0;
     unsigned n;
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -38,7 +37,7 @@ static inline bool kvc_scan_digits(const char **pp, uint64_t *out)
     uint64_t other = ((w + 0x7676767676767676u) | w) & 0x8080808080808080u;
     n = other ? (unsigned)__builtin_ctzll(other) / 8 : 8;
     if (n == 0)
-        return false;
+        return 0;
     w <<= (8 - n) * 8;
     w = w * 10 + (w >> 8); /* pairs in every other byte */
     w = ((w & 0x000000ff000000ffu) * 0x000f424000000064u +
@@ -46,10 +45,18 @@ static inline bool kvc_scan_digits(const char **pp, uint64_t *out)
 #else
     for (n = 0; n < 8 && p[n] >= '0' && p[n] <= '9'; n++)
         w = w * 10 + (uint64_t)(p[n] - '0');
-    if (n == 0)
-        return false;
 #endif
-    if (*p == '0' && n > 1)
+    *out = w;
+    return n;
+}
+
+/* Value of the digits at *pp, at least one, no needless zero in front, below 2^64. */
+static inline bool kvc_scan_digits(const char **pp, uint64_t *out)
+{
+    const char *p = *pp;
+    uint64_t w;
+    unsigned n = kvc_scan_eight(p, &w);
+    if (n == 0 || (*p == '0' && n > 1))
         return false;
     p += n;
     if (n == 8) {

@@ -249,7 +249,8 @@ static bool is_packed_events(const unsigned char *p, size_t n)
                       memmem(p, n, "AllBlocksCleared", 16));
 }
 
-const char *kvc_stream_alien(const unsigned char *p, size_t n)
+/* The kind of file its first bytes tell, for messages; NULL = may be text. */
+static const char *alien_kind(const unsigned char *p, size_t n)
 {
     static const struct {
         const char *magic;
@@ -330,7 +331,7 @@ static enum kvc_status read_head(struct kvc_stream *s, struct kvc_error *err)
         return KVC_OK; /* for the formats that come as archives */
     if (kvc_oraclegeneral_sniff(s->head, s->head_end))
         return KVC_OK; /* the one binary log */
-    const char *alien = kvc_stream_alien((const unsigned char *)s->head, s->head_end);
+    const char *alien = alien_kind((const unsigned char *)s->head, s->head_end);
     if (alien)
         return fail_input(s, err, alien);
     if (starts_with((const unsigned char *)s->head, s->head_end, "\xef\xbb\xbf", 3))

@@ -33,9 +33,6 @@ uint64_t kvc_stream_position(const struct kvc_stream *s); /* stored bytes consum
 uint64_t kvc_stream_size(const struct kvc_stream *s);     /* stored bytes, 0 = not known */
 void kvc_stream_close(struct kvc_stream *s);              /* NULL is fine */
 
-/* The kind of file its first bytes tell, for messages; NULL = may be text. */
-const char *kvc_stream_alien(const unsigned char *head, size_t n);
-
 #define KVC_LINE_MAX ((size_t)32 << 20)
 #define KVC_LINE_PAD 64 /* bytes past a line's end that may be read, whatever they hold */
 

@@ -151,16 +151,3 @@ bool kvc_time_epoch_unit(const struct kvc_decimal *number, enum kvc_time_unit *u
     }
     return false;
 }
-
-void kvc_time_to_text(uint64_t ns, char *buf, size_t size)
-{
-    uint64_t ms = ns / 1000000, s = ms / 1000, left = s % 86400;
-    uint32_t days = (uint32_t)(s / 86400), year = 1970, month = 1;
-    for (; days >= 337 + days_in_month(year, 2); year++)
-        days -= 337 + days_in_month(year, 2);
-    for (; days >= days_in_month(year, month); month++)
-        days -= days_in_month(year, month);
-    snprintf(buf, size, "%u-%02u-%02u %02u:%02u:%02u.%03u", year, month, days + 1,
-             (unsigned)(left / 3600), (unsigned)(left / 60 % 60), (unsigned)(left % 60),
-             (unsigned)(ms % 1000));
-}

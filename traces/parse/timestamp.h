@@ -30,7 +30,5 @@ bool kvc_time_from_number(const struct kvc_decimal *number, enum kvc_time_unit u
 bool kvc_time_epoch_unit(const struct kvc_decimal *number, enum kvc_time_unit *unit);
 /* Whether a time since 1970 is such a moment. */
 bool kvc_time_is_epoch(uint64_t ns);
-/* "2023-11-16 18:17:03.98", of a time since 1970, in UTC, to the millisecond. */
-void kvc_time_to_text(uint64_t ns, char *buf, size_t size);
 
 #endif

@@ -39,6 +39,9 @@ static void add_quoted(struct kvc_prompt *p, enum kvc_piece_kind kind, const str
     kvc_prompt_wrote(p, kind, k);
 }
 
+static void add_json(struct kvc_prompt *p, enum kvc_piece_kind kind, const struct kvc_tape *t,
+                     uint32_t at);
+
 static void add_object(struct kvc_prompt *p, enum kvc_piece_kind kind, const struct kvc_tape *t,
                        uint32_t at)
 {
@@ -52,13 +55,15 @@ static void add_object(struct kvc_prompt *p, enum kvc_piece_kind kind, const str
         first = false;
         add_quoted(p, kind, t, i);
         kvc_prompt_add(p, kind, ":", 1);
-        kvc_chat_json(p, kind, t, i + 1);
+        add_json(p, kind, t, i + 1);
     }
     kvc_prompt_add(p, kind, "}", 1);
 }
 
-void kvc_chat_json(struct kvc_prompt *p, enum kvc_piece_kind kind, const struct kvc_tape *t,
-                   uint32_t at)
+/* JSON without blanks, keys as they come, texts unescaped but for quote and backslash; without
+ * cache_control, which is no part of a prompt. */
+static void add_json(struct kvc_prompt *p, enum kvc_piece_kind kind, const struct kvc_tape *t,
+                     uint32_t at)
 {
     static const char *const words[] = { "false", "true" };
     const char *word = words[t->v[at].truth];
@@ -80,7 +85,7 @@ void kvc_chat_json(struct kvc_prompt *p, enum kvc_piece_kind kind, const struct 
         for (uint32_t i = at + 1; i < kvc_tape_end(t, at); i = kvc_tape_next(t, i)) {
             if (i > at + 1)
                 kvc_prompt_add(p, kind, ",", 1);
-            kvc_chat_json(p, kind, t, i);
+            add_json(p, kind, t, i);
         }
         kvc_prompt_add(p, kind, "]", 1);
         break;
@@ -96,7 +101,7 @@ static void add_value(struct kvc_prompt *p, enum kvc_piece_kind kind, const stru
     if (kvc_tape_kind(t, at) == KVC_JSTRING)
         add_text(p, kind, t, at);
     else
-        kvc_chat_json(p, kind, t, at);
+        add_json(p, kind, t, at);
 }
 
 /* ---- parts of a message ---- */
@@ -254,7 +259,7 @@ static void add_part(struct part *m, uint32_t at)
         add_result(m, at);
     } else if (!add_media_part(m, at)) {
         m->c->odd_parts++;
-        kvc_chat_json(m->p, m->text_kind, m->t, at);
+        add_json(m->p, m->text_kind, m->t, at);
     }
 }
 
@@ -332,8 +337,8 @@ static uint32_t last_user(const struct kvc_tape *t, uint32_t list)
     return last;
 }
 
-void kvc_chat_messages(struct kvc_chat *c, struct kvc_prompt *p, const struct kvc_tape *t,
-                       uint32_t list)
+static void add_messages(struct kvc_chat *c, struct kvc_prompt *p, const struct kvc_tape *t,
+                         uint32_t list)
 {
     uint32_t user = last_user(t, list);
     for (uint32_t i = list + 1; i < kvc_tape_end(t, list); i = kvc_tape_next(t, i)) {
@@ -374,7 +379,7 @@ static void add_tools(struct kvc_chat *c, struct kvc_prompt *p, const struct kvc
         kvc_prompt_message(p, KVC_ROLE_SYSTEM);
         for (uint32_t i = list + 1; i < kvc_tape_end(t, list); i = kvc_tape_next(t, i)) {
             c->cache_marks += kvc_tape_member(t, i, "cache_control") != 0;
-            kvc_chat_json(p, KVC_PIECE_TOOLS, t, i);
+            add_json(p, KVC_PIECE_TOOLS, t, i);
         }
     }
 }
@@ -415,7 +420,7 @@ bool kvc_chat_request(struct kvc_chat *c, struct kvc_prompt *p, const struct kvc
 {
     static const char *const raw[] = { "prompt", "text_input", "inputs", "text", NULL };
     if (kvc_tape_kind(t, body) == KVC_JARRAY) {
-        kvc_chat_messages(c, p, t, body);
+        add_messages(c, p, t, body);
         return p->messages > 0;
     }
     if (kvc_tape_kind(t, body) != KVC_JOBJECT)
@@ -437,7 +442,7 @@ bool kvc_chat_request(struct kvc_chat *c, struct kvc_prompt *p, const struct kvc
     add_tools(c, p, t, body);
     add_system(c, p, t, body);
     if (messages) {
-        kvc_chat_messages(c, p, t, messages);
+        add_messages(c, p, t, messages);
     } else {
         kvc_prompt_message(p, KVC_ROLE_USER);
         add_value(p, KVC_PIECE_TEXT, t, input);

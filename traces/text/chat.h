@@ -23,17 +23,9 @@ void kvc_chat_begin(struct kvc_chat *c, struct kvc_prompt *p);
  * running out shows in p->failed, here and below. */
 bool kvc_chat_request(struct kvc_chat *c, struct kvc_prompt *p, const struct kvc_tape *t,
                       uint32_t body);
-/* Messages behind those there are. */
-void kvc_chat_messages(struct kvc_chat *c, struct kvc_prompt *p, const struct kvc_tape *t,
-                       uint32_t list);
 /* A response's body, a message or a text; call kvc_prompt_answer before. False: no answer in it. */
 bool kvc_chat_answer(struct kvc_chat *c, struct kvc_prompt *p, const struct kvc_tape *t,
                      uint32_t body);
-
-/* JSON without blanks, keys as they come, texts unescaped but for quote and backslash; without
- * cache_control, which is no part of a prompt. */
-void kvc_chat_json(struct kvc_prompt *p, enum kvc_piece_kind kind, const struct kvc_tape *t,
-                   uint32_t at);
 
 /* Tokens of an image by the rule its model's provider publishes, KVC_ID_NONE when there is none or
  * its size isn't known. content: a data: URL or base64; detail may be NULL. */

@@ -24,6 +24,61 @@ struct cutter {
     struct kvc_text_end earlier;       /* .. that prompt */
 };
 
+/* ---- ends of prompts ---- */
+
+static struct kvc_text_end *slot_of(struct kvc_text_end *table, size_t mask, uint64_t state)
+{
+    size_t i = (size_t)state & mask;
+    while (table[i].used && table[i].state != state)
+        i = (i + 1) & mask;
+    return &table[i];
+}
+
+static const struct kvc_text_end *find_end(const struct kvc_text_ends *e, uint64_t state)
+{
+    const struct kvc_text_end *end = e->young ? slot_of(e->young, e->mask, state) : NULL;
+    if (end && end->used)
+        return end;
+    end = e->old ? slot_of(e->old, e->old_mask, state) : NULL;
+    return end && end->used ? end : NULL;
+}
+
+static bool grow_ends(struct kvc_text_ends *e)
+{
+    size_t mask = e->young ? e->mask * 2 + 1 : 1023;
+    struct kvc_text_end *bigger = kvc_calloc(mask + 1, sizeof(*bigger));
+    if (!bigger)
+        return false;
+    for (size_t i = 0; e->young && i <= e->mask; i++)
+        if (e->young[i].used)
+            *slot_of(bigger, mask, e->young[i].state) = e->young[i];
+    kvc_free(e->young);
+    e->young = bigger;
+    e->mask = mask;
+    return true;
+}
+
+/* False: no memory. */
+static bool put_end(struct kvc_text_ends *e, const struct kvc_text_end *end)
+{
+    if (e->n == KVC_TEXT_ENDS) {
+        kvc_free(e->old);
+        e->old = e->young;
+        e->old_mask = e->mask;
+        e->young = NULL;
+        e->n = 0;
+    }
+    if ((!e->young || e->n * 2 > e->mask) && !grow_ends(e))
+        return false;
+    struct kvc_text_end *slot = slot_of(e->young, e->mask, end->state);
+    e->n += !slot->used;
+    *slot = *end;
+    slot->used = true;
+    return true;
+}
+
+/* ---- pieces ---- */
+
 static uint64_t digest_word(const struct kvc_prompt *p, const struct kvc_piece *piece, size_t at)
 {
     uint64_t w = 0;
@@ -75,7 +130,7 @@ static void add_frame(struct cutter *k, const struct kvc_piece *piece, bool last
     kvc_chain_mark(k->c, TAG_FRAME, piece->role, piece->tokens * KVC_TOKEN_UNIT);
     if (piece->role != KVC_ROLE_ASSISTANT || last)
         return;
-    const struct kvc_text_end *end = kvc_text_ends_find(&k->t->ends, kvc_chain_state(k->c));
+    const struct kvc_text_end *end = find_end(&k->t->ends, kvc_chain_state(k->c));
     if (!end)
         return;
     if (end->exact)
@@ -329,7 +384,7 @@ enum kvc_status kvc_text_cut_row(struct kvc_import *im, struct kvc_text_import *
         status = add_answer(&k, p, row, facts, &answer_known, &why);
     if (status != KVC_OK)
         return not_cut(im, status, &why, err);
-    if (p->chat && !kvc_text_ends_put(&t->ends, &(struct kvc_text_end){
+    if (p->chat && !put_end(&t->ends, &(struct kvc_text_end){
                        .state = state, .tokens = row->input_tokens, .exact = facts->input_stated,
                        .output = facts->output_stated ? row->output_tokens : KVC_ID_NONE }))
         return kvc_fail_nomem(err);
@@ -338,56 +393,4 @@ enum kvc_status kvc_text_cut_row(struct kvc_import *im, struct kvc_text_import *
     if (!set_ids(t, row, partial, at_end, answer_known))
         return kvc_fail_nomem(err);
     return kvc_import_row(im, row, facts->odd, err);
-}
-
-/* ---- ends of prompts ---- */
-
-static struct kvc_text_end *slot_of(struct kvc_text_end *table, size_t mask, uint64_t state)
-{
-    size_t i = (size_t)state & mask;
-    while (table[i].used && table[i].state != state)
-        i = (i + 1) & mask;
-    return &table[i];
-}
-
-const struct kvc_text_end *kvc_text_ends_find(const struct kvc_text_ends *e, uint64_t state)
-{
-    const struct kvc_text_end *end = e->young ? slot_of(e->young, e->mask, state) : NULL;
-    if (end && end->used)
-        return end;
-    end = e->old ? slot_of(e->old, e->old_mask, state) : NULL;
-    return end && end->used ? end : NULL;
-}
-
-static bool grow_ends(struct kvc_text_ends *e)
-{
-    size_t mask = e->young ? e->mask * 2 + 1 : 1023;
-    struct kvc_text_end *bigger = kvc_calloc(mask + 1, sizeof(*bigger));
-    if (!bigger)
-        return false;
-    for (size_t i = 0; e->young && i <= e->mask; i++)
-        if (e->young[i].used)
-            *slot_of(bigger, mask, e->young[i].state) = e->young[i];
-    kvc_free(e->young);
-    e->young = bigger;
-    e->mask = mask;
-    return true;
-}
-
-bool kvc_text_ends_put(struct kvc_text_ends *e, const struct kvc_text_end *end)
-{
-    if (e->n == KVC_TEXT_ENDS) {
-        kvc_free(e->old);
-        e->old = e->young;
-        e->old_mask = e->mask;
-        e->young = NULL;
-        e->n = 0;
-    }
-    if ((!e->young || e->n * 2 > e->mask) && !grow_ends(e))
-        return false;
-    struct kvc_text_end *slot = slot_of(e->young, e->mask, end->state);
-    e->n += !slot->used;
-    *slot = *end;
-    slot->used = true;
-    return true;
 }

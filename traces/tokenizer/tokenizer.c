@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#define FILE_BYTES_MAX ((size_t)512 << 20)
+#define FILE_BYTES_MAX ((size_t)512 << 20) /* published ones have tens of MB */
 #define ADDED_ID_MAX ((uint64_t)1 << 24)
 #define TEXT_BYTES_MAX ((size_t)INT32_MAX)
 
@@ -57,8 +57,6 @@ static enum kvc_status load_added(struct kvc_tokenizer *tok, const struct kvc_jv
         !(a.content = kvc_strdup(content)))
         return kvc_fail_nomem(err);
     tok->added[tok->n_added++] = a;
-    if (a.id >= tok->bpe.ids)
-        tok->bpe.ids = a.id + 1;
     return KVC_OK;
 }
 
@@ -193,20 +191,6 @@ void kvc_tokenizer_close(struct kvc_tokenizer *tok)
     kvc_free(tok->norms);
     kvc_free(tok->file);
     kvc_free(tok);
-}
-
-uint32_t kvc_tokenizer_ids(const struct kvc_tokenizer *tok)
-{
-    return tok->bpe.ids;
-}
-
-uint32_t kvc_tokenizer_id(const struct kvc_tokenizer *tok, const char *content)
-{
-    for (size_t i = 0; i < tok->n_added; i++) {
-        if (strcmp(tok->added[i].content, content) == 0)
-            return tok->added[i].id;
-    }
-    return kvc_strmap_get(&tok->vocab, content, strlen(content));
 }
 
 void kvc_tokenizer_around(const struct kvc_tokenizer *tok, const uint32_t **before,

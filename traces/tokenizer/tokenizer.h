@@ -18,10 +18,6 @@ enum kvc_status kvc_tokenizer_parse(struct kvc_tokenizer **out, const char *json
                                     const char *file, struct kvc_error *err);
 void kvc_tokenizer_close(struct kvc_tokenizer *tok); /* NULL is fine; after its encoders */
 
-/* Ids from 0 up to here (not included) may be given out. */
-uint32_t kvc_tokenizer_ids(const struct kvc_tokenizer *tok);
-/* The id of a token by its text as the file writes it ("<|im_start|>"); KVC_ID_NONE: no such. */
-uint32_t kvc_tokenizer_id(const struct kvc_tokenizer *tok, const char *content);
 /* What the file's post-processor puts around a text ("<s>" before, say), which kvc_encode does not
  * add: completions get them, chat templates bring their own. */
 void kvc_tokenizer_around(const struct kvc_tokenizer *tok, const uint32_t **before,

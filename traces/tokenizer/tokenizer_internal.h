@@ -159,7 +159,6 @@ struct kvc_bpe {
     struct kvc_map64 joins;  /* pairs of characters that some merge joins, if cuts */
     uint8_t ascii_joins[128][16];
     struct kvc_strmap words; /* bytes of whole pieces, if ignore_merges */
-    uint32_t ids;            /* one more than the greatest */
 };
 
 enum kvc_status kvc_bpe_load(struct kvc_bpe *b, struct kvc_strmap *vocab,

@@ -62,8 +62,6 @@ static enum kvc_status load_vocab(struct loader *ld, const struct kvc_jval *voca
                        token);
         if (!kvc_strmap_put(ld->vocab, token, strlen(token), (uint32_t)id, &fresh))
             return kvc_fail_nomem(ld->err);
-        if (id >= ld->b->ids)
-            ld->b->ids = (uint32_t)id + 1;
     }
     return KVC_OK;
 }
