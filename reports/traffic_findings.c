@@ -7,6 +7,16 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+/* From where on something is worth a sentence; a matter of taste, so that all are here. Below them
+ * the figures are in the sections all the same. */
+#define MOSTLY 0.5           /* one kind of reuse is more than the others together */
+#define LOCAL_IDS 0.98       /* of the reuse is history: real agents share their system prompt .. */
+#define LOCAL_SESSIONS 10    /* .. and among fewer sessions none may */
+#define TTL_LOSS 0.01        /* of the reuse, too little to pay memory for */
+#define ONE_HIT 0.25         /* of the blocks: a quarter of all that is written */
+#define BURSTY 3             /* times the variance of random arrivals */
+#define SLOW_START 3         /* times the first tenth's rate */
+
 KVC_PRINTF(2, 3)
 static void say(struct kvc_traffic *f, const char *fmt, ...)
 {
@@ -66,7 +76,8 @@ static void say_kinds(struct kvc_traffic *f)
     double history = kvc_ratio(p->content_tokens[KVC_CONTENT_HISTORY], p->seen_tokens);
     if (!p->seen_tokens)
         return;
-    if (p->by_session && f->stats.sessions >= 10 && history > 0.98 && !kvc_traffic_has_breaks(f))
+    if (p->by_session && f->stats.sessions >= LOCAL_SESSIONS && history > LOCAL_IDS &&
+        !kvc_traffic_has_breaks(f))
         say(f, "Hardly anything is shared between sessions. Logs look like that when block ids are "
                "local to a session, as in kv-cache-tester: a system prompt that all have is then "
                "there but can't be seen.");
@@ -74,15 +85,15 @@ static void say_kinds(struct kvc_traffic *f)
         say(f, "Of what is reused, %.24s is system prompts and tools; the rest is documents or "
                "histories, which a log without sessions does not tell apart.",
             kvc_fmt_percent(system).s);
-    else if (history >= 0.5)
+    else if (history >= MOSTLY)
         say(f, "%.24s of the reuse is a session's own history: keep a session on one replica or "
                "share the store, and size for the pauses between turns.",
             kvc_fmt_percent(history).s);
-    else if (document >= 0.5)
+    else if (document >= MOSTLY)
         say(f, "%.24s of the reuse is documents that several sessions ask for: route by prefix or "
                "share the store, or each replica computes its own copy.",
             kvc_fmt_percent(document).s);
-    else if (system >= 0.5)
+    else if (system >= MOSTLY)
         say(f, "%.24s of the reuse is system prompts and tools: few bytes that every replica's "
                "HBM holds by itself; a larger cache adds little.", kvc_fmt_percent(system).s);
     else
@@ -95,7 +106,7 @@ static void say_ttl(struct kvc_traffic *f)
 {
     const struct kvc_profile *p = &f->profile;
     size_t five = kvc_traffic_age(f, 300), hour = kvc_traffic_age(f, 3600);
-    size_t enough = kvc_traffic_ttl_for(f, 0.01);
+    size_t enough = kvc_traffic_ttl_for(f, TTL_LOSS);
     if (!p->seen_tokens || !f->stats.span_ns)
         return;
     if (f->stats.span_ns > p->age_limit_ns[hour])
@@ -107,9 +118,10 @@ static void say_ttl(struct kvc_traffic *f)
                "after longer pauses does not show.",
             kvc_fmt_percent(kvc_traffic_ttl_loss(f, five)).s,
             kvc_fmt_seconds((double)f->stats.span_ns * 1e-9).s);
-    if (kvc_traffic_ttl_loss(f, enough) <= 0.01)
-        say(f, "To lose no more than 1 %% of it, keep KV for %.20s after its last use: at peak "
-               "%.47s, %.47s on average.", kvc_traffic_age_name(p->age_limit_ns[enough]).s,
+    if (kvc_traffic_ttl_loss(f, enough) <= TTL_LOSS)
+        say(f, "To lose no more than %.24s of it, keep KV for %.20s after its last use: at peak "
+               "%.47s, %.47s on average.", kvc_fmt_percent(TTL_LOSS).s,
+            kvc_traffic_age_name(p->age_limit_ns[enough]).s,
             kvc_traffic_size(f, (double)p->held_peak_blocks[enough]).s,
             kvc_traffic_size(f, p->held_mean_blocks[enough]).s);
 }
@@ -118,7 +130,7 @@ static void say_one_hit(struct kvc_traffic *f)
 {
     const struct kvc_profile *p = &f->profile;
     double once = kvc_ratio(p->one_hit_blocks, p->touched_blocks);
-    if (once >= 0.25)
+    if (once >= ONE_HIT)
         say(f, "%.24s of all distinct blocks are used by one request only: written through to a "
                "drive or a remote store, they are never read back. Admit on second sight.",
             kvc_fmt_percent(once).s);
@@ -132,10 +144,10 @@ static void say_arrivals(struct kvc_traffic *f)
         say(f, "Arrivals come in steps of %.20s, most likely those of the log's clock: spread them "
                "(arrivals.spread) before you believe queueing times below that.",
             kvc_fmt_seconds((double)f->stats.batch_period_ns * 1e-9).s);
-    else if (dispersion >= 3)
+    else if (dispersion >= BURSTY)
         say(f, "Arrivals are bursty: counts in 10 s vary %.24s times as much as random ones, so "
                "size for the peak, not the mean.", kvc_fmt_general(dispersion).s);
-    if (ramp >= 3)
+    if (ramp >= SLOW_START)
         say(f, "The log starts slowly: %.24s requests/s in its first tenth, %.24s in its second "
                "half (%.24s times as many). Leave the start out (import --window), or rates and "
                "caches look smaller than they are.", kvc_fmt_general(p->start_per_s).s,

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HELD_MOST ((size_t)1 << 17) /* requests behind one that does not end */
+#define HELD_MOST ((size_t)1 << 17) /* requests behind one that doesn't end, whose end the log may
+                                       have lost */
 
 /* ---- lines ---- */
 

@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DOCUMENT_MAX ((size_t)256 << 20)
-#define DEEPEST_AGENT 4
+#define DOCUMENT_MAX ((size_t)256 << 20) /* a session; all of the corpus together have 313 MB */
+#define DEEPEST_AGENT 4                  /* sub-agents of sub-agents of .. */
 #define NS_PER_S ((uint64_t)1000000000)
 
 struct doc {

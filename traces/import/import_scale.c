@@ -5,7 +5,8 @@
 
 #include "base/error.h"
 
-#define FIRST_FORECAST ((uint64_t)64 << 20) /* bytes of text */
+#define FIRST_FORECAST ((uint64_t)64 << 20) /* bytes of text: read within a second, enough for a
+                                               slope */
 #define SEGMENT_PACKED_BYTES 1.2 /* in a .kvt; about as measured on the conversation trace */
 
 enum kvc_status kvc_import_prepare(struct kvc_import *im, struct kvc_error *err)

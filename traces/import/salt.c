@@ -10,7 +10,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
-#define LEAST 16
+#define LEAST 16 /* bytes, as SipHash takes */
 
 enum kvc_status kvc_salt_read(const char *path, uint64_t key[2], struct kvc_error *err)
 {

@@ -66,13 +66,19 @@ static uint32_t *count_distinct(const struct kvc_trace *t, const uint32_t *colum
     return NULL;
 }
 
-/* See docs/inspect.md: a tenth of those that begin with the same block, and no fewer than 3
- * sessions, or 10 requests where the log knows no sessions. */
+/* Where a line between a system prompt and a document must be drawn, for want of roles in the log;
+ * no measurement draws it. Two sessions may be one client that tried again, so 3; a session may be
+ * many turns, so 10 requests where sessions aren't known. docs/inspect.md says what this misses. */
+#define SYSTEM_SESSIONS 3
+#define SYSTEM_REQUESTS 10
+#define SYSTEM_SHARE 10 /* one in so many of those that begin with the same block */
+
 static bool is_system(const struct kvc_segment_use *use, uint32_t seg, uint32_t root)
 {
     uint64_t n = use->sessions ? use->sessions[seg] : use->passes[seg];
     uint64_t all = use->sessions ? use->sessions[root] : use->passes[root];
-    return n >= (use->sessions ? 3 : 10) && n >= (all + 9) / 10;
+    return n >= (use->sessions ? SYSTEM_SESSIONS : SYSTEM_REQUESTS) &&
+           n >= (all + SYSTEM_SHARE - 1) / SYSTEM_SHARE;
 }
 
 static bool find_ends(struct kvc_segment_use *use, const struct kvc_trace *t)

@@ -23,8 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ANSWER_MS 500
-#define TOKEN_MS 20
+#define ANSWER_MS 500 /* before the next turn: to the first token, and .. */
+#define TOKEN_MS 20   /* .. for each: 50 tokens/s, about what people are served */
 #define MOST_TURNS 1000
 #define BUFFER ((size_t)1 << 16)
 

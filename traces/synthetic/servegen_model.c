@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of what is drawn in one go; more is a slip of the pen. */
 #define LONGEST_S ((uint64_t)1000 * 86400)
 #define MOST_PER_S 1e6
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#define WORDS 6      /* that may differ in one place */
-#define LONGEST 256  /* bytes of them */
+#define WORDS 6     /* that may differ in one place: "Monday, 2 March 2026 at 08:15" has six */
+#define LONGEST 256 /* bytes of one: a signed URL or a token is hardly longer */
 
 static bool is_digit(char c)
 {

@@ -19,7 +19,7 @@ struct kvc_break_value { /* whole words, the part of them in front of the differ
 
 /* Looks for where both go on alike for KVC_BREAK_ALIKE bytes, or to the end of both, within a few
  * words. Returns for how many bytes they do and moves on to the next difference; 0: they don't. */
-#define KVC_BREAK_ALIKE 16
+#define KVC_BREAK_ALIKE 16 /* some three words: chance alone hardly makes them alike */
 size_t kvc_break_pass(struct kvc_break_spans *s, struct kvc_break_value *value);
 enum kvc_break_kind kvc_break_classify(const char *text, size_t n);
 

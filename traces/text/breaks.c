@@ -8,14 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEPT 4096                    /* prompts to compare with */
-#define KEYS 4                       /* each may be found by */
-#define KEPT_BYTES ((size_t)64 << 20) /* of all their texts */
-#define KEPT_PROMPT ((size_t)1 << 20) /* of one; what is behind is not looked at */
-#define OPENING 32                   /* bytes */
-#define PLACES 4096
+/* Bounds of memory, for logs without end: what is behind them is not compared. */
+#define KEPT 4096                     /* prompts to compare with: sessions open at once, and more */
+#define KEPT_BYTES ((size_t)64 << 20) /* of all their texts, 16 KiB each where all are kept */
+#define KEPT_PROMPT ((size_t)1 << 20) /* of one: 250 K tokens */
+#define PLACES 4096                   /* 20 of which are shown */
+
+#define KEYS 4      /* each prompt may be found by */
+#define OPENING 32  /* bytes: "You are a helpful .."; enough to tell applications apart */
 #define STRETCHES 8 /* volatile texts passed over in one prompt */
-#define VALUES 8
+#define VALUES 8    /* told apart at one place; beyond it is no toggle anyway */
+#define TOGGLE 4    /* values, each met twice on average */
 #define PIECE_END '\x1f' /* in no word, and hardly in a text */
 
 struct kept_text { /* the input pieces, one behind the other; shared by the keys it is kept under */
@@ -56,9 +59,14 @@ static uint64_t hash(const void *bytes, size_t n, uint64_t of)
 
 /* ---- prompts to compare with ---- */
 
+static size_t slot(uint64_t key)
+{
+    return key / 2 % KEPT; /* all keys are odd */
+}
+
 static const struct kept_text *find(const struct kvc_breaks *b, uint64_t key)
 {
-    const struct kept *k = &b->kept[key % KEPT];
+    const struct kept *k = &b->kept[slot(key)];
     return k->text && k->key == key ? k->text : NULL;
 }
 
@@ -91,7 +99,7 @@ static bool keep(struct kvc_breaks *b, const uint64_t keys[KEYS])
     memcpy(text->bytes, b->text, n);
     b->kept_bytes += n;
     for (int i = 0; i < KEYS; i++) {
-        struct kept *k = &b->kept[keys[i] % KEPT];
+        struct kept *k = &b->kept[slot(keys[i])];
         if (!keys[i])
             continue;
         forget(b, k);
@@ -301,7 +309,8 @@ bool kvc_breaks_finish(const struct kvc_breaks *b, double bytes_per_token, struc
         all[n] = p->of;
         all[n].values = p->n_values;
         all[n].lost_tokens = (uint64_t)((double)p->lost_bytes / bytes_per_token + 0.5);
-        if (p->of.kind == KVC_BREAK_WORD && p->n_values <= 4 && p->of.prompts >= 2 * p->n_values)
+        if (p->of.kind == KVC_BREAK_WORD && p->n_values <= TOGGLE &&
+            p->of.prompts >= 2 * p->n_values)
             all[n].kind = KVC_BREAK_TOGGLE;
         n++;
     }

@@ -97,7 +97,7 @@ static struct kvc_text_rate *rate_of(struct kvc_import *im, struct kvc_text_impo
 static void settle_rate(struct kvc_text_rate *r, double fallback)
 {
     double own = r->tokens ? (double)r->bytes / (double)r->tokens : 0;
-    r->calibrated = own >= 0.5 && own <= 32;
+    r->calibrated = own >= 0.5 && own <= 32; /* else the counts are not of these texts */
     r->bytes_per_token = r->calibrated ? own : fallback;
     r->weight = kvc_text_byte_weight(r->bytes_per_token);
 }

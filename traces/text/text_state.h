@@ -9,9 +9,12 @@
 #include "traces/text/text_chain.h"
 #include "traces/tokenizer/tokenizer.h"
 
-#define KVC_TEXT_HOLD ((size_t)8 << 20) /* bytes of text that are waited for to learn the rate */
+/* Text that is waited for to learn the rate: 2 M tokens settle it far better than rows differ among
+ * themselves, and it is little memory. Rows: where texts are short. */
+#define KVC_TEXT_HOLD ((size_t)8 << 20)
 #define KVC_TEXT_HOLD_ROWS 65536
-#define KVC_TEXT_DEFAULT_RATE 4.0
+#define KVC_TEXT_DEFAULT_RATE 4.0 /* bytes; OpenAI's rule of thumb for English (help center, "What
+                                     are tokens and how to count them?") */
 #define KVC_TEXT_ERROR_STEPS 1000 /* of the histogram of errors, 0.1 % each */
 
 struct kvc_text_rate { /* of one model */
@@ -34,7 +37,7 @@ struct kvc_text_held {
 /* The ends of prompts seen, by what stands for their text: where a later prompt goes on from one,
  * it is known how many tokens the serving system counted up to there. Two generations, so that an
  * endless log doesn't fill the memory; which are forgotten depends on the log alone. */
-#define KVC_TEXT_ENDS ((size_t)1 << 20)
+#define KVC_TEXT_ENDS ((size_t)1 << 20) /* of a generation; 24 bytes each, the table half full */
 struct kvc_text_end {
     uint64_t state;
     uint32_t tokens, output; /* output KVC_ID_NONE: not stated */
@@ -76,9 +79,6 @@ struct kvc_text_import {
 };
 
 void kvc_text_notes(struct kvc_import *im, const struct kvc_text_import *t);
-/* False: no memory. */
-bool kvc_text_ends_put(struct kvc_text_ends *e, const struct kvc_text_end *end);
-const struct kvc_text_end *kvc_text_ends_find(const struct kvc_text_ends *e, uint64_t state);
 /* Blocks of one prompt by a rate, handed on. */
 enum kvc_status kvc_text_cut_row(struct kvc_import *im, struct kvc_text_import *t,
                                  const struct kvc_prompt *p, struct kvc_log_row *row,
