@@ -11,11 +11,11 @@
 
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

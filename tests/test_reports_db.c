@@ -2,8 +2,8 @@
  * Reports on disk: whole files or none, a database that survives kills, and reports rebuilt from
  * it. */
 #include "base/alloc.h"
-#include "base/rng.h"
 #include "base/outfile.h"
+#include "base/rng.h"
 #include "reports/reports.h"
 #include "tests/report_sample.h"
 

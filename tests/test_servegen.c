@@ -4,8 +4,8 @@
 #include "base/json.h"
 #include "tests/trace_files.h"
 #include "traces/synthetic/servegen.h"
-#include "traces/trace.h"
 #include "traces/synthetic/variates.h"
+#include "traces/trace.h"
 
 #include <math.h>
 #include <setjmp.h>

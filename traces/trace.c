@@ -2,8 +2,8 @@
 #include "traces/trace.h"
 
 #include "base/alloc.h"
-#include "base/distribution.h"
 #include "base/digest.h"
+#include "base/distribution.h"
 #include "base/spill.h"
 #include "traces/trace_write.h"
 

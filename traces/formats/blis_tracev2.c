@@ -9,8 +9,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "traces/parse/csv_rows.h"
 #include "traces/import/intern.h"
+#include "traces/parse/csv_rows.h"
 #include "traces/trace.h"
 
 #include <stdio.h>

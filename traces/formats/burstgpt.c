@@ -3,8 +3,8 @@
  * Log Type, and in later files Session ID and Elapsed time. Lengths and arrivals, no prompts. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "traces/parse/csv_rows.h"
 #include "traces/import/intern.h"
+#include "traces/parse/csv_rows.h"
 #include "traces/trace.h"
 
 #include <string.h>

@@ -5,10 +5,10 @@
 #include "base/alloc.h"
 #include "base/distribution.h"
 #include "base/error.h"
-#include "traces/import/anonymize.h"
-#include "traces/parse/fields.h"
 #include "traces/formats/kv_residency.h"
+#include "traces/import/anonymize.h"
 #include "traces/import/sniff.h"
+#include "traces/parse/fields.h"
 #include "traces/trace.h"
 
 #include <stdio.h>

@@ -2,10 +2,10 @@
  * Langfuse observations, as the blob export (snake_case; JSON lines, a JSON list, CSV) and the API
  * (camelCase) give them. Calls of models are those of type GENERATION. */
 #include "base/error.h"
+#include "traces/formats/usage.h"
 #include "traces/parse/records.h"
 #include "traces/text/stored_text.h"
 #include "traces/trace.h"
-#include "traces/formats/usage.h"
 
 #include <string.h>
 #include <strings.h>

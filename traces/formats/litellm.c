@@ -2,11 +2,11 @@
  * LiteLLM spend logs (BerriAI/litellm, table LiteLLM_SpendLogs), as JSON lines, a JSON list or CSV:
  * what a gateway saw of each call, and what it was billed. */
 #include "base/error.h"
-#include "traces/parse/records.h"
+#include "traces/formats/usage.h"
 #include "traces/import/sniff.h"
+#include "traces/parse/records.h"
 #include "traces/text/stored_text.h"
 #include "traces/trace.h"
-#include "traces/formats/usage.h"
 
 #include <string.h>
 #include <strings.h>

@@ -4,8 +4,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "traces/parse/fields.h"
 #include "traces/import/intern.h"
+#include "traces/parse/fields.h"
 #include "traces/parse/scan.h"
 #include "traces/trace.h"
 

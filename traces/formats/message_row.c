@@ -2,9 +2,9 @@
 #include "traces/formats/message_row.h"
 
 #include "base/error.h"
+#include "traces/formats/usage.h"
 #include "traces/parse/fields.h"
 #include "traces/trace.h"
-#include "traces/formats/usage.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,8 +6,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "traces/import/anonymize.h"
-#include "traces/parse/fields.h"
 #include "traces/import/sniff.h"
+#include "traces/parse/fields.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
  * repeats that one's usage, so the inner one counts. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "traces/import/import_state.h"
 #include "traces/formats/otel_span.h"
+#include "traces/import/import_state.h"
 #include "traces/trace.h"
 
 #include <stdio.h>

@@ -4,9 +4,9 @@
  * tokens alone; the path through the blocks before it makes it a prefix here. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "traces/parse/fields.h"
 #include "traces/import/intern.h"
 #include "traces/import/sniff.h"
+#include "traces/parse/fields.h"
 
 #include <stdio.h>
 #include <string.h>

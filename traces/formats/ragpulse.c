@@ -4,9 +4,9 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "traces/parse/fields.h"
 #include "traces/import/intern.h"
 #include "traces/import/sniff.h"
+#include "traces/parse/fields.h"
 
 #include <stdio.h>
 #include <string.h>

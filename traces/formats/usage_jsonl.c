@@ -2,10 +2,10 @@
  * Answers of APIs with their usage objects, or the usage objects alone, one a line: of OpenAI,
  * Anthropic and whoever speaks like them. When each came has to be written beside it. */
 #include "base/error.h"
-#include "traces/parse/records.h"
-#include "traces/import/sniff.h"
-#include "traces/trace.h"
 #include "traces/formats/usage.h"
+#include "traces/import/sniff.h"
+#include "traces/parse/records.h"
+#include "traces/trace.h"
 
 #include <string.h>
 
