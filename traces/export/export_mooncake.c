@@ -13,7 +13,7 @@
 struct writer {
     struct kvc_export *x;
     char **tenants, **models; /* as JSON text */
-    uint64_t failed, cancelled, lost, cached, fine;
+    uint64_t cancelled, lost, cached, fine;
 };
 
 /* Milliseconds with the fraction that nanoseconds need. */
@@ -95,12 +95,9 @@ static void put_notes(struct writer *w, bool share)
     if (share)
         kvc_export_note(x, "models share blocks here, which the format does not say; import with "
                         "--merge-models");
-    if (w->failed)
+    if (x->report->left_out)
         kvc_export_note(x, "%llu failed requests left out: the format has no status",
-                        (unsigned long long)w->failed);
-    if (x->report->left_out > w->failed)
-        kvc_export_note(x, "%llu requests without input tokens left out: the format has none",
-                        (unsigned long long)(x->report->left_out - w->failed));
+                        (unsigned long long)x->report->left_out);
     if (w->lost)
         kvc_export_note(x, "the answers of %llu requests are known and can't be written: their "
                         "reuse is lost", (unsigned long long)w->lost);
@@ -125,10 +122,8 @@ static enum kvc_status write_log(struct kvc_export *x, struct kvc_error *err)
               escape(t->tenant_names, t->n_tenants, &w.tenants) &&
               escape(t->model_names, t->n_models, &w.models);
     for (uint64_t r = 0; ok && r < t->n_requests && kvc_packfile_ok(x->file); r++) {
-        bool failed = t->row_status && t->row_status[r] == KVC_ROW_FAILED;
-        if (failed || !t->input_tokens[r]) {
+        if (t->row_status && t->row_status[r] == KVC_ROW_FAILED) {
             x->report->left_out++;
-            w.failed += failed;
             continue;
         }
         put_row(&w, r);
@@ -146,8 +141,7 @@ static enum kvc_status write_log(struct kvc_export *x, struct kvc_error *err)
     kvc_free(w.models);
     kvc_free(inferred);
     if (ok && t->n_requests && x->report->left_out == t->n_requests)
-        return kvc_fail(err, KVC_ERR_INPUT, "no request was served and has input tokens: nothing to "
-                        "write");
+        return kvc_fail(err, KVC_ERR_INPUT, "no request was served: nothing to write");
     return ok ? KVC_OK : kvc_fail_nomem(err);
 }
 
