@@ -5,8 +5,8 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "cli/trace_args.h"
+#include "reports/reports.h"
 
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -117,15 +117,18 @@ static int write_trace(struct kvc_cli *cli, const struct kvc_trace *trace,
     if (!kvc_cli_quiet(cli)) {
         char blocks[128] = "no block ids";
         if (!s.has_tokens) {
-            fprintf(stderr, "kvcast: %" PRIu64 " references over %.1f s to %" PRIu64 " objects: %s\n",
-                    s.requests, (double)s.span_ns * 1e-9, s.blocks, path);
+            fprintf(stderr, "kvcast: %s references over %s to %s objects: %s\n",
+                    kvc_fmt_count(s.requests).s, kvc_fmt_seconds((double)s.span_ns * 1e-9).s,
+                    kvc_fmt_count(s.blocks).s, path);
             return KVC_EXIT_OK;
         }
         if (s.has_prefix)
-            snprintf(blocks, sizeof(blocks), "%" PRIu64 " blocks of %u tokens in %" PRIu64
-                     " segments", s.blocks, s.block_tokens, s.segments);
-        fprintf(stderr, "kvcast: %" PRIu64 " requests over %.1f s, %" PRIu64 " input tokens, "
-                "%s: %s\n", s.requests, (double)s.span_ns * 1e-9, s.input_tokens, blocks, path);
+            snprintf(blocks, sizeof(blocks), "%s blocks of %u tokens in %s segments",
+                     kvc_fmt_count(s.blocks).s, s.block_tokens, kvc_fmt_count(s.segments).s);
+        fprintf(stderr, "kvcast: %s request%s over %s, %s input tokens, %s: %s\n",
+                kvc_fmt_count(s.requests).s, s.requests == 1 ? "" : "s",
+                kvc_fmt_seconds((double)s.span_ns * 1e-9).s, kvc_fmt_count(s.input_tokens).s,
+                blocks, path);
     }
     return KVC_EXIT_OK;
 }

@@ -59,8 +59,9 @@ static void text_rows(struct kvc_text *t, const struct kvc_import_report *r, boo
 {
     if (!r->rows)
         return;
-    kvc_text_addf(t, "\nRows\n  %s rows: %s used, %s bad; %s blank lines\n",
-                  kvc_fmt_count(r->rows).s, kvc_fmt_count(r->accepted).s, kvc_fmt_count(r->bad).s,
+    kvc_text_addf(t, "\nRows\n  %s row%s: %s used, %s bad; %s blank lines\n",
+                  kvc_fmt_count(r->rows).s, r->rows == 1 ? "" : "s",
+                  kvc_fmt_count(r->accepted).s, kvc_fmt_count(r->bad).s,
                   kvc_fmt_count(r->blank).s);
     if (has_prefix)
         kvc_text_addf(t, "  last partial block: with an id in %s rows, without in %s\n",
@@ -151,10 +152,11 @@ static void show_objects(const struct kvc_cli *cli, const struct kvc_trace_stats
 {
     struct kvc_json j;
     if (!kvc_cli_json(cli)) {
-        printf("%" PRIu64 " references over %.6g s to %" PRIu64 " objects, digest %s\n"
+        printf("%s references over %s to %s objects, digest %s\n"
                "An object is one block here; of tokens, prompts and sessions nothing is known.\n"
-               "'kvcast ceiling' gives the hits of caches of any size.\n", s->requests,
-               (double)s->span_ns * 1e-9, s->blocks, s->digest);
+               "'kvcast ceiling' gives the hits of caches of any size.\n",
+               kvc_fmt_count(s->requests).s, kvc_fmt_seconds((double)s->span_ns * 1e-9).s,
+               kvc_fmt_count(s->blocks).s, s->digest);
         return;
     }
     kvc_json_init(&j, true);
@@ -211,8 +213,11 @@ static int run(struct kvc_cli *cli)
     }
     if (status == KVC_OK)
         status = kvc_traffic_make(&traffic, trace, title_of(path), bytes, &err);
-    if (status == KVC_OK && price_list)
+    traffic.import = status == KVC_OK ? &report : NULL;
+    if (status == KVC_OK && price_list) {
         traffic.usd_per_lost_token = (prices.input - prices.cached) * 1e-6;
+        kvc_traffic_findings(&traffic);
+    }
     if (status == KVC_OK) {
         kvc_cli_import_report(cli, &report);
         kvc_cli_forgotten(cli, &traffic.stats);

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "reports/out.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -163,37 +164,48 @@ void kvc_bill_json(struct kvc_json *j, const struct kvc_bill *b, const struct kv
     kvc_json_close(j);
 }
 
+/* A bill is checked to the cent and below: as many decimals as small sums need. */
+static struct kvc_str money(double usd)
+{
+    struct kvc_str number = kvc_fmt_fixed(usd, fabs(usd) < 99.995 ? 4 : 2, true), out;
+    size_t n = strlen(number.s);
+    for (int k = 0; k < 2 && number.s[n - 1] == '0' && number.s[n - 3] != '.'; k++)
+        n--;
+    snprintf(out.s, sizeof(out.s), "USD %.*s", (int)n, number.s);
+    return out;
+}
+
 void kvc_bill_text(struct kvc_text *t, const struct kvc_bill *b, const struct kvc_import_report *r)
 {
-    typedef unsigned long long ull;
     if (!b->priced && !states_something(r))
         return;
     kvc_text_add(t, "\nMoney and caches, as the log states them\n");
     if (r->cached_of_tokens)
-        kvc_text_addf(t, "  %llu of %llu prompt tokens cached (%.1f %%), in %llu rows that say\n",
-                      (ull)r->cached_tokens, (ull)r->cached_of_tokens,
-                      100 * (double)r->cached_tokens / (double)r->cached_of_tokens,
-                      (ull)r->cached_rows);
+        kvc_text_addf(t, "  %s of %s prompt tokens cached (%s), in %s rows that say\n",
+                      kvc_fmt_count(r->cached_tokens).s, kvc_fmt_count(r->cached_of_tokens).s,
+                      kvc_fmt_percent((double)r->cached_tokens / (double)r->cached_of_tokens).s,
+                      kvc_fmt_count(r->cached_rows).s);
     if (r->cache_write_tokens)
-        kvc_text_addf(t, "  %llu tokens billed as written to a cache\n",
-                      (ull)r->cache_write_tokens);
+        kvc_text_addf(t, "  %s tokens billed as written to a cache\n",
+                      kvc_fmt_count(r->cache_write_tokens).s);
     if (r->spend_rows)
-        kvc_text_addf(t, "  $%.6g spent, in %llu rows that say\n", r->spend_usd,
-                      (ull)r->spend_rows);
+        kvc_text_addf(t, "  %s spent, in %s rows that say\n", money(r->spend_usd).s,
+                      kvc_fmt_count(r->spend_rows).s);
     if (!b->priced)
         return;
-    kvc_text_addf(t, "  at $%g, $%g cached and $%g for output per million tokens, %llu requests "
-                  "cost $%.6g\n", b->prices.input, b->prices.cached, b->prices.output,
-                  (ull)b->requests, b->cost_usd);
-    kvc_text_addf(t, "  $%.6g if nothing had been cached: the cache saved $%.6g\n",
-                  b->cost_uncached_usd, b->cost_uncached_usd - b->cost_usd);
+    kvc_text_addf(t, "  at %s, %s cached and %s for output per million tokens:\n",
+                  money(b->prices.input).s, money(b->prices.cached).s, money(b->prices.output).s);
+    kvc_text_addf(t, "  %s requests cost %s, and %s if nothing had been cached: the cache saved "
+                  "%s\n", kvc_fmt_count(b->requests).s, money(b->cost_usd).s,
+                  money(b->cost_uncached_usd).s, money(b->cost_uncached_usd - b->cost_usd).s);
     if (b->unknown_requests)
-        kvc_text_addf(t, "  %llu more requests don't say what was cached: $%.6g to $%.6g\n",
-                      (ull)b->unknown_requests, b->unknown_low_usd, b->unknown_high_usd);
+        kvc_text_addf(t, "  %s more requests don't say what was cached: %s to %s\n",
+                      kvc_fmt_count(b->unknown_requests).s, money(b->unknown_low_usd).s,
+                      money(b->unknown_high_usd).s);
     if (b->spend_is_twice)
         kvc_text_addf(t, "  the stated spend is what comes of billing cached tokens at the full "
-                      "price and once more as cached: $%.6g too much\n",
-                      r->spend_usd - b->cost_usd);
+                      "price and once\n  more as cached: %s too much\n",
+                      money(r->spend_usd - b->cost_usd).s);
     if (b->models > 1)
         kvc_text_addf(t, "  one price for %u models; model=NAME in --prices takes one of them\n",
                       b->models);

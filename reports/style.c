@@ -57,7 +57,7 @@ static const char css[] =
     "@media(max-width:600px){main{padding:18px 14px 32px}.verdict{font-size:1.5rem}"
     ".wide{display:none}.narrow{display:block}.tiles{grid-template-columns:1fr 1fr;gap:8px}"
     ".tiles li{padding:8px 10px}.tiles b{font-size:1.2rem}.bar{min-width:70px}"
-    "th,td{padding-right:10px}}"
+    "th,td{padding-right:10px}td:not(.n):not(.bar):not(.name){min-width:9em}}"
     "@media print{html{font-size:11.5px}:root{color-scheme:light}body{font-size:1rem}"
     "main{max-width:none;padding:0}"
     "section{break-inside:avoid;margin-top:18px}.scroll{overflow:visible}"

@@ -8,12 +8,13 @@
 #include "reports/out.h"
 #include "traces/profile/profile.h"
 
-#define KVC_TRAFFIC_FINDINGS 10
+#define KVC_TRAFFIC_FINDINGS 12
 
 struct kvc_traffic {
     const struct kvc_trace *trace; /* borrowed */
     const char *title;             /* what the log is called, borrowed */
     uint64_t kv_bytes_per_token;   /* 0: no model was named, tokens are not made into bytes */
+    const struct kvc_import_report *import; /* for the page; borrowed, NULL: not known */
     double usd_per_lost_token;     /* what a token costs more uncached than cached; 0: no prices */
     struct kvc_trace_stats stats;
     struct kvc_profile profile;
@@ -25,7 +26,8 @@ enum kvc_status kvc_traffic_make(struct kvc_traffic *out, const struct kvc_trace
                                  const char *title, uint64_t kv_bytes_per_token,
                                  struct kvc_error *err);
 void kvc_traffic_clear(struct kvc_traffic *traffic);
-void kvc_traffic_findings(struct kvc_traffic *traffic); /* fills findings[] */
+/* Fills findings[]; again once prices are known. */
+void kvc_traffic_findings(struct kvc_traffic *traffic);
 
 /* ---- derived figures; NAN = not known ---- */
 
@@ -63,6 +65,8 @@ enum kvc_status kvc_traffic_html(const struct kvc_traffic *traffic, const char *
 
 bool kvc_traffic_has_breaks(const struct kvc_traffic *traffic); /* the log held texts */
 void kvc_traffic_breaks_summary(const struct kvc_traffic *traffic, char *buf, size_t size);
+/* The same as one finding, with the dearest place; empty when nothing is lost. */
+void kvc_traffic_breaks_finding(const struct kvc_traffic *traffic, char *buf, size_t size);
 /* Silent without texts; JSON says null then. */
 void kvc_traffic_breaks_text(struct kvc_text *t, const struct kvc_traffic *traffic);
 void kvc_traffic_breaks_json(struct kvc_json *j, const struct kvc_traffic *traffic);

@@ -93,15 +93,15 @@ void kvc_traffic_breaks_summary(const struct kvc_traffic *f, char *buf, size_t s
     double share = kvc_ratio(sum, f->stats.input_tokens);
     if (share < WORTH_SAYING)
         snprintf(buf, size,
-                 "%s prompts were compared with the one before: next to nothing (%s tokens) goes on "
-                 "alike behind a piece of text that changes.",
+                 "%s prompts were compared with the one before: next to nothing (%s tokens) goes "
+                 "on alike behind a piece of text that changes.",
                  kvc_fmt_count(f->trace->compared_prompts).s, kvc_fmt_count(sum).s);
     else
         snprintf(buf, size,
-                 "%s tokens, %s of all input%s%s, stand alike behind a piece of text that changes, "
-                 "where no cache finds them: move what changes to the end of the prompt.",
+                 "%s tokens, %s of all input%s%s: they stand alike behind a piece of text that "
+                 "changes, where no cache finds them. Move what changes to the end of the prompt.",
                  kvc_fmt_tokens((double)sum).s, kvc_fmt_percent(share).s,
-                 f->usd_per_lost_token > 0 ? " and worth " : "",
+                 f->usd_per_lost_token > 0 ? ", worth up to " : "",
                  f->usd_per_lost_token > 0 ? kvc_fmt_usd(usd_of(f, sum)).s : "");
 }
 
@@ -111,24 +111,44 @@ static bool shown(const struct kvc_traffic *f, const struct kvc_break *b)
     return b->lost_tokens || b->prompts * 50 >= f->trace->compared_prompts;
 }
 
+void kvc_traffic_breaks_finding(const struct kvc_traffic *f, char *buf, size_t size)
+{
+    uint64_t sum = lost(f);
+    const struct kvc_break *b = f->trace->breaks;
+    buf[0] = '\0';
+    double share = kvc_ratio(sum, f->stats.input_tokens);
+    if (share >= WORTH_SAYING)
+        snprintf(buf, size,
+                 "%s of the input tokens stand alike behind a piece of text that changes, the most "
+                 "of them behind %s in %.47s: out of reach of every cache until what changes "
+                 "moves to the end of the prompt%s%s.",
+                 kvc_fmt_percent(share).s, looks_like(b->kind), where(b).s,
+                 f->usd_per_lost_token > 0 ? ", worth up to " : "",
+                 f->usd_per_lost_token > 0 ? kvc_fmt_usd(usd_of(f, sum)).s : "");
+}
+
 void kvc_traffic_breaks_text(struct kvc_text *t, const struct kvc_traffic *f)
 {
     char line[300];
+    bool priced = f->usd_per_lost_token > 0;
     if (!kvc_traffic_has_breaks(f))
         return;
     kvc_traffic_breaks_summary(f, line, sizeof(line));
     kvc_text_add(t, "\nWhat breaks caching\n");
     kvc_traffic_wrap(t, "  ", "  ", line);
     if (f->trace->n_breaks)
-        kvc_text_addf(t, "  %-36s%-22s%10s%10s%14s\n", "prompts part at", "by", "prompts", "values",
-                      "tokens lost");
+        kvc_text_addf(t, "\n  %-33s%-21s%9s%8s%13s%s\n", "prompts part at", "what changes",
+                      "prompts", "values", "tokens lost", priced ? "      at most" : "");
     for (uint32_t i = 0; i < f->trace->n_breaks && i < 10; i++) {
         const struct kvc_break *b = &f->trace->breaks[i];
         if (!shown(f, b))
             continue;
-        kvc_text_addf(t, "  %-36s%-22s%10s%10s%14s\n", where(b).s, looks_like(b->kind),
+        kvc_text_addf(t, "  %-33s%-21s%9s%8s%13s", where(b).s, looks_like(b->kind),
                       kvc_fmt_count(b->prompts).s, values_of(b).s,
                       kvc_fmt_count(b->lost_tokens).s);
+        if (priced)
+            kvc_text_addf(t, "%13s", kvc_fmt_usd(usd_of(f, b->lost_tokens)).s);
+        kvc_text_add(t, "\n");
     }
 }
 
@@ -173,9 +193,12 @@ void kvc_traffic_breaks_json(struct kvc_json *j, const struct kvc_traffic *f)
 void kvc_traffic_breaks_html(struct kvc_text *t, const struct kvc_traffic *f)
 {
     uint64_t sum = lost(f);
+    bool priced = f->usd_per_lost_token > 0;
     if (!f->trace->n_breaks)
         return;
-    kvc_html_table(t, "Prompts part at|By|#Prompts|#Values|#Tokens lost|");
+    kvc_html_table(t, priced ? "Prompts part at|What changes|#Prompts|#Values|#Tokens lost|"
+                               "#At most|"
+                             : "Prompts part at|What changes|#Prompts|#Values|#Tokens lost|");
     for (uint32_t i = 0; i < f->trace->n_breaks && i < 10; i++) {
         const struct kvc_break *b = &f->trace->breaks[i];
         if (!shown(f, b))
@@ -186,6 +209,8 @@ void kvc_traffic_breaks_html(struct kvc_text *t, const struct kvc_traffic *f)
         kvc_html_number(t, kvc_fmt_count(b->prompts));
         kvc_html_number(t, values_of(b));
         kvc_html_number(t, kvc_fmt_count(b->lost_tokens));
+        if (priced)
+            kvc_html_number(t, kvc_fmt_usd(usd_of(f, b->lost_tokens)));
         kvc_html_bar(t, sum ? (double)b->lost_tokens / (double)sum : 0, "blue");
         kvc_text_add(t, "</tr>\n");
     }

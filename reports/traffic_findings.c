@@ -186,11 +186,10 @@ static void say_tenants(struct kvc_traffic *f)
 
 static void say_breaks(struct kvc_traffic *f)
 {
-    char text[300];
-    if (!kvc_traffic_has_breaks(f) || !f->trace->n_breaks || !f->trace->breaks[0].lost_tokens)
-        return;
-    kvc_traffic_breaks_summary(f, text, sizeof(text));
-    say(f, "%s", text);
+    char text[sizeof(f->findings[0])];
+    kvc_traffic_breaks_finding(f, text, sizeof(text));
+    if (text[0])
+        say(f, "%s", text);
 }
 
 void kvc_traffic_findings(struct kvc_traffic *f)
@@ -202,8 +201,8 @@ void kvc_traffic_findings(struct kvc_traffic *f)
         say_offered(f);
     } else {
         say_bound(f);
-        say_kinds(f);
         say_breaks(f);
+        say_kinds(f);
         say_ttl(f);
         say_one_hit(f);
     }

@@ -128,8 +128,9 @@ static void put_arrivals(const struct view *v)
     }
     kvc_html_end_table(t);
     kvc_text_addf(t, "</div><p class=\"note\">Random (Poisson) arrivals have 1; above it they come "
-                     "in bursts. Gaps between arrivals vary by %s of their mean (random: 1). The "
-                     "busiest minute begins after %s and has %s requests a second, %s on "
+                     "in bursts. The standard deviation of the gaps between arrivals is %s "
+                     "times their mean (random: 1). The busiest minute begins after %s and has "
+                     "%s requests a second, %s on "
                      "average.</p>\n",
                   kvc_fmt_general(p->gap_cv).s, kvc_fmt_seconds(60.0 * (double)p->peak_minute).s,
                   kvc_fmt_general(p->peak_requests_per_s).s,
@@ -284,7 +285,9 @@ static void put_hot(const struct view *v)
     if (!p->n_hot)
         return;
     begin_part(v, "Hottest prefixes", "The stretches of prompts that were reused most.");
-    kvc_html_table(t, "#From token|#Tokens|What|#Requests|#Sessions|#Tenants|#Of all reuse|");
+    kvc_html_table(t, p->tenants
+                          ? "#From token|#Tokens|What|#Requests|#Sessions|#Tenants|#Of all reuse|"
+                          : "#From token|#Tokens|What|#Requests|#Sessions|#Of all reuse|");
     for (uint32_t i = 0; i < p->n_hot; i++) {
         const struct kvc_hot_prefix *h = &p->hot[i];
         const char *kind = kvc_traffic_kind(v->f, h->kind);
@@ -296,7 +299,8 @@ static void put_hot(const struct view *v)
         kvc_html_number(t, kvc_fmt_count(h->requests));
         kvc_html_number(t, p->by_session ? kvc_fmt_count(h->sessions)
                                          : (struct kvc_str){"unknown"});
-        kvc_html_number(t, kvc_fmt_count(h->tenants));
+        if (p->tenants)
+            kvc_html_number(t, kvc_fmt_count(h->tenants));
         kvc_html_number(t, kvc_fmt_percent(share));
         kvc_html_bar(t, share, "blue");
         end_row(t);
@@ -495,6 +499,32 @@ void kvc_html_traffic(const struct kvc_page *p)
     kvc_traffic_plots_clear(&plots);
 }
 
+/* What a reader of the page alone would not know: assumptions, and rows that were not used. Values
+ * of bad rows stay out. */
+static void put_import(const struct view *v)
+{
+    struct kvc_text *t = v->t;
+    const struct kvc_import_report *r = v->f->import;
+    if (!r || !r->rows)
+        return;
+    begin_part(v, "How the log was read", NULL);
+    kvc_text_addf(t, "<p>%s rows, %s used, %s that could not be.</p>\n<ul>",
+                  kvc_fmt_count(r->rows).s, kvc_fmt_count(r->accepted).s,
+                  kvc_fmt_count(r->bad).s);
+    for (uint32_t i = 0; i < r->n_tallies; i++) {
+        kvc_text_addf(t, "<li>%s: ", kvc_fmt_count(r->tallies[i].rows).s);
+        kvc_text_html(t, r->tallies[i].text);
+        kvc_text_add(t, "</li>\n");
+    }
+    for (uint32_t i = 0; i < r->n_notes; i++) {
+        kvc_text_add(t, "<li>");
+        kvc_text_html(t, r->notes[i]);
+        kvc_text_add(t, "</li>\n");
+    }
+    kvc_text_add(t, "</ul>\n");
+    end_part(v);
+}
+
 static void put_page(const struct view *v)
 {
     struct kvc_text *t = v->t;
@@ -523,6 +553,7 @@ static void put_page(const struct view *v)
     }
     kvc_text_add(t, "</header>\n");
     put_body(v);
+    put_import(v);
     kvc_text_add(t, "<footer class=\"note\"><p>Made by kvcast ");
     kvc_text_html(t, kvc_version());
     kvc_text_add(t, ". Trace <code>");

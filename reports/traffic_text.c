@@ -19,8 +19,8 @@ void kvc_traffic_wrap(struct kvc_text *t, const char *first, const char *next, c
     for (const char *lead = first; *s; lead = next) {
         size_t n = strlen(s), room = WIDTH - strlen(lead);
         if (n > room) {
-            n = room;
-            while (n && s[n] != ' ')
+            n = room; /* a number and its unit stay on one line */
+            while (n && (s[n] != ' ' || (s[n - 1] >= '0' && s[n - 1] <= '9')))
                 n--;
             n = n ? n : room;
         }
@@ -44,8 +44,9 @@ static void put_head(struct kvc_text *t, const struct kvc_traffic *f)
 {
     const struct kvc_trace_stats *s = &f->stats;
     const struct kvc_profile *p = &f->profile;
-    kvc_text_addf(t, "%s requests over %s, %s input and %s output tokens\n",
-                  kvc_fmt_count(s->requests).s, kvc_fmt_seconds((double)s->span_ns * 1e-9).s,
+    kvc_text_addf(t, "%s request%s over %s, %s input and %s output tokens\n",
+                  kvc_fmt_count(s->requests).s, s->requests == 1 ? "" : "s",
+                  kvc_fmt_seconds((double)s->span_ns * 1e-9).s,
                   kvc_fmt_count(s->input_tokens).s, kvc_fmt_count(s->output_tokens).s);
     if (s->has_prefix)
         kvc_text_addf(t, "%s blocks of %u tokens in %s segments, %s block and %s segment touches\n",
@@ -77,6 +78,7 @@ static void put_bar(struct kvc_text *t, double share)
 {
     static const char bar[] = "########################";
     int n = isnan(share) ? 0 : (int)lround(share * (double)(sizeof(bar) - 1));
+    kvc_text_add(t, n ? "  " : "");
     kvc_text_addn(t, bar, (size_t)n);
 }
 
@@ -127,8 +129,9 @@ static void put_lengths(struct kvc_text *t, const struct kvc_traffic *f)
         kvc_text_addf(t, "  %s requests are in sessions; %s turns are too short to repeat what was "
                          "before\n",
                       kvc_fmt_count(p->in_sessions).s, kvc_fmt_count(p->shrunken_turns).s);
-    kvc_text_addf(t, "  think time is stated for %s requests\n",
-                  kvc_fmt_count(p->think_s.count).s);
+    if (f->stats.sessions)
+        kvc_text_addf(t, "  think time is stated for %s requests\n",
+                      kvc_fmt_count(p->think_s.count).s);
     if (p->cached_rows)
         kvc_text_addf(t, "  the serving system states cached tokens in %s rows: %s of their "
                          "input\n", kvc_fmt_count(p->cached_rows).s,
@@ -151,7 +154,6 @@ static void put_profile(struct kvc_text *t, const struct kvc_profile *p)
             sum += p->requests_in[i + n];
         put_cell(t, kvc_fmt_seconds((double)(p->rate_window_ns * i) * 1e-9), 11);
         put_cell(t, kvc_fmt_general((double)sum * 1e9 / (double)(p->rate_window_ns * n)), 12);
-        kvc_text_add(t, "  ");
         put_bar(t, (double)sum / ((double)peak * (double)n));
         kvc_text_add(t, "\n");
     }
@@ -166,11 +168,11 @@ static void put_arrivals(struct kvc_text *t, const struct kvc_traffic *f)
     kvc_text_addf(t, "  %s requests/s on average, %s in the busiest minute, which begins at %s\n",
                   kvc_fmt_general(p->requests_per_s).s, kvc_fmt_general(p->peak_requests_per_s).s,
                   kvc_fmt_seconds(60.0 * (double)p->peak_minute).s);
-    kvc_text_addf(t, "  gaps vary by %s of their mean (1 = random arrivals)\n",
+    kvc_text_addf(t, "  gaps between arrivals: standard deviation %s times the mean (1 = random)\n",
                   kvc_fmt_general(p->gap_cv).s);
     for (size_t i = 0; i < KVC_PROFILE_COUNTS; i++)
         if (!isnan(p->counts[i].dispersion))
-            kvc_text_addf(t, "  counts in %s vary by %s (variance over mean, 1 = random)\n",
+            kvc_text_addf(t, "  arrivals in %s: variance %s times the mean (1 = random)\n",
                           kvc_traffic_age_name(p->counts[i].window_ns).s,
                           kvc_fmt_general(p->counts[i].dispersion).s);
     if (f->stats.batch_period_ns)
@@ -197,7 +199,6 @@ static void put_kinds(struct kvc_text *t, const struct kvc_traffic *f)
         kvc_text_addf(t, "  %-26s", name);
         put_cell(t, kvc_fmt_count(p->content_tokens[k]), 18);
         put_cell(t, kvc_fmt_percent(share), 9);
-        kvc_text_add(t, "  ");
         put_bar(t, share);
         kvc_text_add(t, "\n");
     }
@@ -370,12 +371,12 @@ static void put_overlap(struct kvc_text *t, const struct kvc_traffic *f)
     kvc_text_add(t, "\n  of a row's hits, what it never had itself and a column's tenant had last\n"
                     "  ");
     for (uint32_t k = 0; k < n; k++)
-        kvc_text_addf(t, "%s%8.7s", k ? "" : "              ",
+        kvc_text_addf(t, "%s%8.7s", k ? "" : "          ",
                       name_of(f->trace->tenant_names, p->top[k]));
     kvc_text_add(t, others ? "  others\n" : "\n");
     for (uint32_t i = 0; i < n; i++) {
         uint64_t hits = p->tenants[p->top[i]].seen_tokens;
-        kvc_text_addf(t, "  %-14.14s", name_of(f->trace->tenant_names, p->top[i]));
+        kvc_text_addf(t, "  %-10.10s", name_of(f->trace->tenant_names, p->top[i]));
         for (uint32_t k = 0; k < n + others; k++) {
             double share = kvc_ratio(p->from_tokens[i][k < n ? k : KVC_PROFILE_TENANTS], hits);
             if (k == i || isnan(share))

@@ -28,7 +28,7 @@ has "the value with cached tokens billed twice" '"cost_if_cached_billed_twice_us
 has "it is told" '"spend_bills_cached_twice": true'
 has "what the cache saved" '"saved_usd": 0.21375'
 "$kvcast" inspect --quiet "$dir/log.jsonl" --prices $prices >"$dir/out" 2>&1
-has "in words" '$0.2375 too much'
+has "in words" 'USD 0.2375 too much'
 
 call req-10 190000 0.04625 >"$dir/right.jsonl"
 "$kvcast" inspect --quiet --json "$dir/right.jsonl" --prices $prices >"$dir/out" 2>&1

@@ -35,6 +35,7 @@ struct kept {
 struct place {
     struct kvc_break of;
     uint64_t lost_bytes;
+    uint32_t begin; /* of the words that differ, in bytes of the message */
     uint64_t value[VALUES]; /* hashes of what stood there */
     uint32_t n_values;
 };
@@ -112,9 +113,11 @@ static bool keep(struct kvc_breaks *b, const uint64_t keys[KEYS])
 
 /* ---- places ---- */
 
-static struct place *place_of(struct kvc_breaks *b, const struct kvc_break *at)
+/* begin: where the words that differ begin. Two times of day first differ in their hours, minutes
+ * or seconds; that is one place, and its offset is the first byte that ever differed. */
+static struct place *place_of(struct kvc_breaks *b, const struct kvc_break *at, uint32_t begin)
 {
-    uint32_t key[4] = {at->kind, (uint32_t)at->role << 8 | at->part, at->message, at->offset};
+    uint32_t key[4] = {at->kind, (uint32_t)at->role << 8 | at->part, at->message, begin};
     size_t i = hash(key, sizeof(key), 1) % (2 * PLACES);
     for (;; i = (i + 1) % (2 * PLACES)) {
         struct place *p = &b->place[i];
@@ -123,11 +126,15 @@ static struct place *place_of(struct kvc_breaks *b, const struct kvc_break *at)
                 return NULL;
             b->n_places++;
             p->of = *at;
+            p->begin = begin;
             return p;
         }
         if (p->of.kind == at->kind && p->of.role == at->role && p->of.part == at->part &&
-            p->of.message == at->message && p->of.offset == at->offset)
+            p->of.message == at->message && p->begin == begin) {
+            if (at->offset < p->of.offset)
+                p->of.offset = at->offset;
             return p;
+        }
     }
 }
 
@@ -163,7 +170,7 @@ static void locate(const struct kvc_prompt *p, size_t at, struct kvc_break *out)
 
 /* ---- one prompt ---- */
 
-/* Walks both texts from the first difference on, over texts that differ to where they go on alike. */
+/* Walks both texts from the first difference on, over what differs to where they go on alike. */
 static void note_breaks(struct kvc_breaks *b, const struct kvc_prompt *p,
                         const struct kept_text *old, size_t common)
 {
@@ -180,7 +187,10 @@ static void note_breaks(struct kvc_breaks *b, const struct kvc_prompt *p,
         else if (k > 0)
             return;
         locate(p, parted, &at);
-        struct place *place = place_of(b, &at);
+        struct kvc_break word = at;
+        if (alike)
+            locate(p, (size_t)(value.text - b->text), &word);
+        struct place *place = place_of(b, &at, word.offset);
         if (!place)
             return;
         place->of.prompts++;
