@@ -8,7 +8,7 @@
 #   make asan, tsan   the tests in a build with sanitizers
 #   make bench        speed, one table (BENCH=json for programs)
 #   make layers       includes point the right way
-#   make install      program, library, headers, manual page, examples
+#   make install      program, library, headers, manual page, documents, examples
 .DEFAULT_GOAL := all
 
 ifeq ($(origin CC),default)
@@ -142,7 +142,7 @@ readme:
 
 install: all $(B)/libkvcast.so.$(SOVERSION)
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)/kvcast \
-	    $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)/examples
+	    $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)/examples $(DESTDIR)$(DOCDIR)/formats
 	install $(B)/kvcast $(DESTDIR)$(BINDIR)/kvcast
 	install -m 644 $(B)/libkvcast.a $(DESTDIR)$(LIBDIR)/libkvcast.a
 	install -m 755 $(B)/libkvcast.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libkvcast.so.$(SOVERSION)
@@ -152,6 +152,8 @@ install: all $(B)/libkvcast.so.$(SOVERSION)
 	    kvcast.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/kvcast.pc
 	install -m 644 docs/kvcast.1 $(DESTDIR)$(MANDIR)/man1/kvcast.1
 	install -m 644 README.md CHANGES LICENSE $(DESTDIR)$(DOCDIR)/
+	install -m 644 docs/*.md $(DESTDIR)$(DOCDIR)/
+	install -m 644 docs/formats/*.md $(DESTDIR)$(DOCDIR)/formats/
 	install -m 644 docs/examples/*.json $(DESTDIR)$(DOCDIR)/examples/
 
 clean:

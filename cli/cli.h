@@ -22,6 +22,7 @@ struct kvc_cli_command {
     const char *name, *arguments, *summary; /* "import", "LOG... -o T.kvt", .. */
     const char *description;                /* paragraphs for --help and the manual; may be NULL */
     const struct kvc_cli_option *options;   /* ends with a NULL name; common ones are added */
+    bool log_formats;                       /* help lists the formats of logs */
     bool scenario_keys;                     /* takes every scenario key as --dotted.key VALUE */
     int (*run)(struct kvc_cli *cli);        /* returns an exit code */
 };

@@ -14,7 +14,7 @@
 
 static const struct kvc_cli_option options[] = {
     {"o", "T.kvt", NULL, "where the trace goes; written whole or not at all"},
-    {"format", "NAME", "auto", "format of the logs; docs/formats has a page for each"},
+    {"format", "NAME", "auto", "format of the logs, one of those below"},
     {"block-tokens", "N", "the format's",
      "tokens of a block id; without it a size that fits every row is taken if the usual one does "
      "not"},
@@ -196,10 +196,11 @@ const struct kvc_cli_command kvc_cmd_import = {
     .arguments = "LOG... -o T.kvt",
     .summary = "turn logs into a trace",
     .description =
-        "Reads request logs, plain or packed with zstd or gzip ('-' is stdin), merges several in "
-        "time order, and writes their prefix forest and request columns as one .kvt file, which "
+        "Reads request logs, plain, packed with zstd or gzip or in a tar ('-' is stdin), merges "
+        "several in time order, and writes their prefix forest and request columns as one .kvt file, which "
         "all other commands load in a moment. Rows that can't be used are counted and the first "
         "ones shown with their line; nothing is dropped in silence.",
     .options = options,
+    .log_formats = true,
     .run = run,
 };

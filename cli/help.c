@@ -94,6 +94,19 @@ static void options(FILE *out, const struct kvc_cli_option *o)
     }
 }
 
+/* "mooncake, azure, .." */
+static void format_names(char *buf, size_t size)
+{
+    const char *const *names = kvc_trace_formats();
+    buf[0] = '\0';
+    for (size_t i = 0; names[i]; i++) {
+        size_t n = strlen(buf);
+        snprintf(buf + n, size - n, "%s%s", i ? ", " : "", names[i]);
+    }
+}
+
+#define FORMATS_NOTE "docs/formats/README.md says in one table what each can and cannot tell"
+
 void kvc_cli_help_command(FILE *out, const struct kvc_cli_command *c)
 {
     fprintf(out, "usage: kvcast %s %s\n\n", c->name, c->arguments);
@@ -105,6 +118,12 @@ void kvc_cli_help_command(FILE *out, const struct kvc_cli_command *c)
     if (c->options && c->options[0].name) {
         fprintf(out, "\nOptions\n");
         options(out, c->options);
+    }
+    if (c->log_formats) {
+        char names[1024];
+        format_names(names, sizeof(names));
+        fprintf(out, "\nFormats of logs (" FORMATS_NOTE ")\n  ");
+        wrap(out, names, 2, 2);
     }
     if (c->scenario_keys) {
         size_t n;
@@ -199,6 +218,13 @@ static void roff_command(FILE *out, const struct kvc_cli_command *c)
         fputc('\n', out);
     }
     roff_options(out, c->options);
+    if (c->log_formats) {
+        char names[1024];
+        format_names(names, sizeof(names));
+        fputs(".PP\nFormats of logs (" FORMATS_NOTE "):\n", out);
+        roff(out, names);
+        fputs(".\n", out);
+    }
     if (c->scenario_keys)
         fputs(".PP\nEvery scenario key below is an option too.\n", out);
 }

@@ -145,8 +145,10 @@ static void lone_prefill_beside_measured_ttft(void **state)
     double ape[MOST];
     size_t n = 0;
 
-    if (!test_csv_open(&csv, ROWS))
+    if (!test_csv_open(&csv, ROWS)) {
+        print_message("no " ROWS "\n");
         skip();
+    }
     while (test_csv_row(&csv)) {
         struct kvc_step_model *m;
         struct kvc_chunk chunk = {(uint32_t)test_csv_number(&csv, "isl"), 0};

@@ -18,7 +18,7 @@ skipped_tests() {
     awk '/^not ok.*# SKIP/ { name = $0; sub(/.*# SKIP */, "", name); print "    skipped " name " (" why ")" }
          /^ok.*# SKIP/ { split($0, part, / *# SKIP */); sub(/^ok [0-9]* *-* */, "", part[1])
                          print "    skipped " part[1] " (" part[2] ")" }
-         { why = $0; sub(/^[Ss][Kk][Ii][Pp][Pp][Ee][Dd]: /, "", why) }' "$out"
+         { why = $0; sub(/^\[  SKIPPED \] |^[Ss][Kk][Ii][Pp][Pp][Ee][Dd]: /, "", why); sub(/; skipped$/, "", why) }' "$out"
 }
 
 # Adds up the TAP lines in $out; a program that fails without a "not ok" counts as one failure.
