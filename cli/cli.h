@@ -22,9 +22,9 @@ struct kvc_cli_command {
     const char *name, *arguments, *summary; /* "import", "LOG... -o T.kvt", .. */
     const char *description;                /* paragraphs for --help and the manual; may be NULL */
     const struct kvc_cli_option *options;   /* ends with a NULL name; common ones are added */
-    bool log_formats;                       /* help lists the formats of logs */
     bool scenario_keys;                     /* takes every scenario key as --dotted.key VALUE */
     int (*run)(struct kvc_cli *cli);        /* returns an exit code */
+    bool log_formats;                       /* help lists the formats of logs */
 };
 extern const struct kvc_cli_command kvc_cmd_import, kvc_cmd_inspect, kvc_cmd_ceiling,
     kvc_cmd_replay, kvc_cmd_gen, kvc_cmd_show, kvc_cmd_report, kvc_cmd_export;
