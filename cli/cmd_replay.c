@@ -162,15 +162,16 @@ out:
 }
 
 const struct kvc_cli_command kvc_cmd_replay = {
-    "replay",
-    "TRACE|SCENARIO.json [TRACE] [--KEY VALUE..]",
-    "replay a log on a modelled cluster: hits, TTFT, TPOT, links and cost",
-    "TRACE is a log in any known format (plain, .zst, .gz, - for stdin) or a .kvt. A scenario file "
-    "may name its trace. Keys given as options win over the file, and both over --preset. Without a "
-    "file, --model and --gpu, or --preset, say what to model.\n\n"
-    "kvcast replay log.jsonl --preset kga-rag --report report.html\n"
-    "kvcast replay log.jsonl --model llama-3.1-70b --gpu h100-sxm --tp 8 --dram 512GiB",
-    options,
-    true,
-    replay_main,
+    .name = "replay",
+    .arguments = "TRACE|SCENARIO.json [TRACE] [--KEY VALUE..]",
+    .summary = "replay a log on a modelled cluster: hits, TTFT, TPOT, links and cost",
+    .description =
+        "TRACE is a log in any known format (plain, .zst, .gz, - for stdin) or a .kvt. A scenario "
+        "file may name its trace. Keys given as options win over the file, and both over --preset. "
+        "Without a file, --model and --gpu, or --preset, say what to model.\n\n"
+        "kvcast replay log.jsonl --preset kga-rag --report report.html\n"
+        "kvcast replay log.jsonl --model llama-3.1-70b --gpu h100-sxm --tp 8 --dram 512GiB",
+    .options = options,
+    .scenario_keys = true,
+    .run = replay_main,
 };

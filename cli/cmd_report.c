@@ -86,17 +86,17 @@ static int report_main(struct kvc_cli *cli)
 }
 
 const struct kvc_cli_command kvc_cmd_report = {
-    "report",
-    "RUN.json|RUNS.db -o R.html",
-    "rebuild the report of a stored run",
-    "Takes a results database (replay --db) or the JSON of one run (replay --json). A database "
-    "keeps all that a report shows but what the log is like (kvcast inspect --report writes that); "
-    "the JSON of a run has no capacity curve, time series, TTFT "
-    "distribution and sources, so these sections are left out.\n\n"
-    "kvcast report runs.db -o report.html\n"
-    "kvcast report runs.db --run 3 --format md\n"
-    "kvcast report run.json --format csv -o figures.csv",
-    options,
-    false,
-    report_main,
+    .name = "report",
+    .arguments = "RUN.json|RUNS.db -o R.html",
+    .summary = "rebuild the report of a stored run",
+    .description =
+        "Takes a results database (replay --db) or the JSON of one run (replay --json). A database "
+        "keeps all that a report shows but what the log is like (kvcast inspect --report writes "
+        "that); the JSON of a run has no capacity curve, time series, TTFT "
+        "distribution and sources, so these sections are left out.\n\n"
+        "kvcast report runs.db -o report.html\n"
+        "kvcast report runs.db --run 3 --format md\n"
+        "kvcast report run.json --format csv -o figures.csv",
+    .options = options,
+    .run = report_main,
 };
