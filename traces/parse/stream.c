@@ -50,57 +50,58 @@ static enum kvc_status fail_packed(const struct kvc_stream *s, struct kvc_error 
     return KVC_ERR_INPUT;
 }
 
+/* Stored bytes, as many as come; *got 0 and file_end at the end. */
+static enum kvc_status read_stored(struct kvc_stream *s, void *buf, size_t n, size_t *got,
+                                   struct kvc_error *err)
+{
+    ssize_t r;
+    *got = 0;
+    if (s->source.read) {
+        enum kvc_status status = s->source.read(s->source.user, buf, n, got, err);
+        s->file_end = status == KVC_OK && *got == 0;
+        return status;
+    }
+    do
+        r = read(s->fd, buf, n);
+    while (r < 0 && errno == EINTR);
+    if (r < 0)
+        return kvc_fail_errno(err, s->name, "reading");
+    *got = (size_t)r;
+    s->file_end = r == 0;
+    return KVC_OK;
+}
+
 /* Refills in[] from its beginning, short only at the file's end. */
 static enum kvc_status fill(struct kvc_stream *s, struct kvc_error *err)
 {
+    enum kvc_status status = KVC_OK;
+    size_t got;
     if (s->in_begin) {
         memmove(s->in, s->in + s->in_begin, s->in_end - s->in_begin);
         s->in_end -= s->in_begin;
         s->in_begin = 0;
     }
-    while (s->source.read && !s->file_end && s->in_end < CHUNK) {
-        size_t got = 0;
-        enum kvc_status status = s->source.read(s->source.user, s->in + s->in_end,
-                                                CHUNK - s->in_end, &got, err);
-        if (status != KVC_OK)
-            return status;
-        s->file_end = got == 0;
+    while (status == KVC_OK && !s->file_end && s->in_end < CHUNK) {
+        status = read_stored(s, s->in + s->in_end, CHUNK - s->in_end, &got, err);
         s->in_end += got;
     }
-    while (!s->file_end && s->in_end < CHUNK) {
-        ssize_t got = read(s->fd, s->in + s->in_end, CHUNK - s->in_end);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return kvc_fail_errno(err, s->name, "reading");
-        s->file_end = got == 0;
-        s->in_end += (size_t)got;
-    }
-    return KVC_OK;
+    return status;
 }
 
 static enum kvc_status read_plain(struct kvc_stream *s, char *buf, size_t n, size_t *got,
                                   struct kvc_error *err)
 {
+    enum kvc_status status = KVC_OK;
     size_t ahead = s->in_end - s->in_begin;
+    *got = n < ahead ? n : ahead;
     if (ahead) {
-        *got = n < ahead ? n : ahead;
         memcpy(buf, s->in + s->in_begin, *got);
         s->in_begin += *got;
-        s->consumed += *got;
-        return KVC_OK;
+    } else if (!s->file_end) {
+        status = read_stored(s, buf, n, got, err);
     }
-    for (;;) {
-        ssize_t r = s->file_end ? 0 : read(s->fd, buf, n);
-        if (r < 0 && errno == EINTR)
-            continue;
-        if (r < 0)
-            return kvc_fail_errno(err, s->name, "reading");
-        s->file_end = r == 0;
-        *got = (size_t)r;
-        s->consumed += *got;
-        return KVC_OK;
-    }
+    s->consumed += *got;
+    return status;
 }
 
 static enum kvc_status read_zstd(struct kvc_stream *s, char *buf, size_t n, size_t *got,
