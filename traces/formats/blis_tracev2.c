@@ -59,7 +59,7 @@ struct session { /* what its next round builds on */
 struct reader { /* kept from file to file, as the header may be one */
     bool header, accumulate, made_up; /* made_up: all prompts are BLIS's own */
     bool rows;                        /* some were read */
-    enum kvc_time_unit unit;
+    enum kvc_time_unit unit; /* 0: not stated, microseconds */
     uint64_t warm_up;
     struct kvc_csv csv;
     size_t column[N_COLUMNS];
@@ -82,7 +82,7 @@ struct stated {
     uint64_t think_ns;
 };
 
-static void destroy(void *kept)
+static void clear(void *kept)
 {
     struct reader *r = kept;
     kvc_csv_clear(&r->csv);
@@ -90,7 +90,6 @@ static void destroy(void *kept)
     kvc_intern_clear(&r->groups);
     kvc_free(r->session);
     kvc_free(r->ids.v);
-    kvc_free(r);
 }
 
 /* ---- the header ---- */
@@ -268,7 +267,7 @@ static enum kvc_status time_of(const struct reader *r, enum column c, enum kvc_t
 static enum kvc_status read_times(const struct reader *r, struct kvc_import *im, struct stated *s,
                                   struct kvc_error *err)
 {
-    enum kvc_time_unit unit = kvc_import_time_unit(im, r->unit);
+    enum kvc_time_unit unit = kvc_import_time_unit(im, r->unit ? r->unit : KVC_UNIT_US);
     int64_t arrival, think;
     enum kvc_status status = time_of(r, ARRIVAL, unit, &arrival, err);
     if (status == KVC_OK && arrival < 0)
@@ -508,14 +507,10 @@ static enum kvc_status one_row(struct reader *r, struct kvc_import *im, struct k
 
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
-    struct reader *r = kvc_import_kept(im);
+    struct reader *r = kvc_import_keep(im, sizeof(*r), clear);
     bool more;
-    if (!r) {
-        if (!(r = kvc_calloc(1, sizeof(*r))))
-            return kvc_fail_nomem(err);
-        r->unit = KVC_UNIT_US;
-        kvc_import_keep(im, r, destroy);
-    }
+    if (!r)
+        return kvc_fail_nomem(err);
     enum kvc_status status = read_header(im, r, &more, err);
     while (status == KVC_OK && more) {
         status = kvc_csv_next(&r->csv, im, &more, err);

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/rng.h"
+#include "traces/formats/token_chain.h"
 #include "traces/import/import_state.h"
 
 #include <stdio.h>
@@ -206,24 +206,19 @@ static struct kvc_span span_of(const char *s)
     return (struct kvc_span){ s, s ? strlen(s) : 0 };
 }
 
-/* Chained ids of the blocks of the prompt's tokens, the last, partial one included. */
 static bool cut(struct kvc_open_requests *r, const struct kvc_open_request *q, uint32_t block,
                 struct kvc_log_row *row)
 {
-    uint64_t state = kvc_mix64(0x656e67696e65);
-    size_t blocks = 0;
+    struct kvc_token_chain c = { .block = block };
     if (!kvc_grow((void **)&r->blocks.v, &r->blocks.cap, q->n_token_ids / block + 1,
                   sizeof(*r->blocks.v)))
         return false;
-    for (size_t i = 0; i < q->n_token_ids; i++) {
-        state = kvc_mix64(state ^ kvc_mix64(q->token_ids[i] + 1));
-        if ((i + 1) % block == 0)
-            r->blocks.v[blocks++] = state;
-    }
-    if (q->n_token_ids % block) /* never the id of a full block */
-        r->blocks.v[blocks++] = kvc_mix64(state + q->n_token_ids % block);
+    for (size_t i = 0; i < q->n_token_ids; i++)
+        kvc_token_chain_add(&c, q->token_ids[i], r->blocks.v);
+    if (c.in_block)
+        r->blocks.v[c.blocks++] = kvc_token_chain_tail(&c);
     row->ids = r->blocks.v;
-    row->n_ids = blocks;
+    row->n_ids = c.blocks;
     return true;
 }
 

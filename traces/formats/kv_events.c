@@ -30,20 +30,11 @@ struct reader {
     uint32_t instance;
 };
 
-static void destroy_kept(void *p)
+static void clear_kept(void *p)
 {
     struct kept *k = p;
     kvc_residency_clear(&k->residency);
     kvc_free(k->sequence);
-    kvc_free(k);
-}
-
-static struct kept *get_kept(struct kvc_import *im)
-{
-    struct kept *k = kvc_import_kept(im);
-    if (!k && (k = kvc_calloc(1, sizeof(*k))))
-        kvc_import_keep(im, k, destroy_kept);
-    return k;
 }
 
 /* ---- one event ---- */
@@ -407,7 +398,7 @@ static enum kvc_status read_message(struct reader *r, const struct kvc_jval *v,
 
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
-    struct reader r = { .im = im, .kept = get_kept(im) };
+    struct reader r = { .im = im, .kept = kvc_import_keep(im, sizeof(*r.kept), clear_kept) };
     const char *text;
     size_t n;
     enum kvc_status status;

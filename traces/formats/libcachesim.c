@@ -232,12 +232,13 @@ static enum kvc_status note_size(struct reader *r, uint64_t id, uint64_t bytes,
     struct kept *k = r->kept;
     if (!kvc_grow((void **)&k->bytes, &k->cap, (size_t)id + 1, sizeof(*k->bytes)))
         return kvc_fail_nomem(err);
+    bool first = !k->n;
     for (; k->n <= id; k->n++)
         k->bytes[k->n] = NO_SIZE;
     if (k->bytes[id] != NO_SIZE && k->bytes[id] != bytes)
         kvc_import_tally(r->im, "the object has another size than before");
     k->bytes[id] = bytes;
-    k->least = bytes < k->least ? bytes : k->least;
+    k->least = first || bytes < k->least ? bytes : k->least;
     k->most = bytes > k->most ? bytes : k->most;
     return KVC_OK;
 }
@@ -326,25 +327,19 @@ static enum kvc_status read_file(struct reader *r, struct kvc_error *err)
     return status;
 }
 
-static void forget(void *kept)
+static void clear_kept(void *kept)
 {
-    struct kept *k = kept;
-    kvc_free(k->bytes);
-    kvc_free(k);
+    kvc_free(((struct kept *)kept)->bytes);
 }
 
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
-    struct reader r = { .im = im, .kept = kvc_import_kept(im) };
+    struct reader r = { .im = im, .kept = kvc_import_keep(im, sizeof(*r.kept), clear_kept) };
+    if (!r.kept)
+        return kvc_fail_nomem(err);
     if (kvc_import_options_of(im)->block_tokens > 1)
         return kvc_fail(err, KVC_ERR_USAGE, "the log's objects have no tokens: leave out "
                         "--block-tokens");
-    if (!r.kept) {
-        if (!(r.kept = kvc_calloc(1, sizeof(*r.kept))))
-            return kvc_fail_nomem(err);
-        r.kept->least = UINT64_MAX;
-        kvc_import_keep(im, r.kept, forget);
-    }
     enum kvc_status status = kvc_import_block_size(im, 1, err);
     if (status == KVC_OK)
         status = read_file(&r, err);

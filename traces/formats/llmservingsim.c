@@ -3,7 +3,7 @@
  * and, mostly, the token ids of prompt and answer, which are cut into chained blocks here. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/rng.h"
+#include "traces/formats/token_chain.h"
 #include "traces/import/intern.h"
 #include "traces/parse/fields.h"
 #include "traces/parse/scan.h"
@@ -205,33 +205,10 @@ static enum kvc_status read_members(const struct kvc_place *at, const struct kvc
 
 /* ---- blocks ---- */
 
-/* An id stands for all tokens from the prompt's start to the block's end: a state that takes in
- * one token after the other. Ids are told apart only among blocks that follow the same block, so
- * k of them that differ are mixed up with odds of about b k^2 / 2^65 for blocks of b tokens: one
- * in two million for a million prompts that begin alike, at 16. */
-struct chain {
-    uint64_t state;
-    uint32_t in_block;
-    size_t blocks;
-};
-
-/* Takes tokens in until most blocks are complete; ids get those that become so. */
-static void extend(struct chain *c, const uint64_t *tokens, size_t n, uint32_t block, size_t most,
-                   uint64_t *ids)
-{
-    for (size_t i = 0; i < n && c->blocks < most; i++) {
-        c->state = kvc_mix64(c->state ^ kvc_mix64(tokens[i] + 1));
-        if (++c->in_block == block) {
-            ids[c->blocks++] = c->state;
-            c->in_block = 0;
-        }
-    }
-}
-
 static bool cut(struct reader *r, const struct tokens_row *t, uint32_t block,
                 struct kvc_log_row *row)
 {
-    struct chain c = { .state = kvc_mix64(0x6c6c6d73696d) };
+    struct kvc_token_chain c = { .block = block };
     size_t full = t->n_in / block, n = full + (t->n_in % block != 0);
     /* The last sampled token is never fed back, so it has no KV. */
     size_t known = t->out ? (size_t)(((uint64_t)t->n_in + t->n_out - 1) / block) : 0;
@@ -241,13 +218,15 @@ static bool cut(struct reader *r, const struct tokens_row *t, uint32_t block,
         return false;
     row->ids = r->blocks.v;
     row->n_ids = n;
-    extend(&c, t->in, t->n_in, block, SIZE_MAX, r->blocks.v);
-    if (n > full) /* never the id of a full block */
-        r->blocks.v[full] = kvc_mix64(c.state + c.in_block);
+    for (size_t i = 0; i < t->n_in; i++)
+        kvc_token_chain_add(&c, t->in[i], r->blocks.v);
+    if (n > full)
+        r->blocks.v[full] = kvc_token_chain_tail(&c);
     if (known > full) {
         uint64_t *path = r->blocks.v + n;
         memcpy(path, r->blocks.v, full * sizeof(*path));
-        extend(&c, t->out, t->n_out, block, known, path);
+        for (size_t i = 0; i < t->n_out && c.blocks < known; i++)
+            kvc_token_chain_add(&c, t->out[i], path);
         row->output_ids = path;
         row->n_output_ids = known;
     }
@@ -422,20 +401,17 @@ static enum kvc_status one_row(struct kvc_import *im, struct reader *r, struct k
     return status == KVC_OK ? hand_on(im, r, &t, NULL, KVC_TIME_NONE, false, err) : status;
 }
 
-static void destroy_names(void *kept)
+static void clear_names(void *kept)
 {
     kvc_intern_clear(kept);
-    kvc_free(kept);
 }
 
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
     struct reader r = { 0 };
     enum kvc_status status;
-    struct kvc_intern *names = kvc_import_kept(im);
-    if (!names && !(names = kvc_calloc(1, sizeof(*names))))
+    if (!kvc_import_keep(im, sizeof(struct kvc_intern), clear_names))
         return kvc_fail_nomem(err);
-    kvc_import_keep(im, names, destroy_names);
     while ((status = kvc_import_line(im, &r.text, &r.n, err)) == KVC_OK && r.text)
         if ((status = one_row(im, &r, err)) != KVC_OK)
             break;

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * lmcache-agent-trace JSON lines (LMCache/lmcache-agent-trace): timestamp in microseconds, input,
- * the whole prompt as one text, output, session_id. Files of a session each, or a tar of them. */
+ * the whole prompt as one text, output, session_id; mostly a file a session. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/siphash.h"
 #include "traces/import/intern.h"
 #include "traces/import/sniff.h"
 #include "traces/parse/tape_rows.h"
-#include "traces/parse/tar.h"
 #include "traces/text/text_blocks.h"
 
 #include <string.h>
 
-#define MEMBER_MAX ((uint64_t)1 << 30)
 #define LABEL_MAX 64 /* bytes of a speaker's label between a prompt and its answer */
 
 struct turn { /* the latest of a session: what stands for its input, and its answer */
@@ -33,20 +31,15 @@ struct reader {
     struct kvc_tape_rows rows;
     struct kvc_prompt prompt;
     struct kept *kept;
-    char *member;
-    size_t member_cap;
 };
 
-static void destroy_kept(void *p)
+static void clear_kept(void *kept)
 {
-    struct kept *k = p;
-    for (size_t i = 0; k && i < k->n_turns; i++)
+    struct kept *k = kept;
+    for (size_t i = 0; i < k->n_turns; i++)
         kvc_free(k->turns[i].output);
-    if (k) {
-        kvc_intern_clear(&k->sessions);
-        kvc_free(k->turns);
-    }
-    kvc_free(k);
+    kvc_intern_clear(&k->sessions);
+    kvc_free(k->turns);
 }
 
 static struct turn *turn_of(struct kept *k, const struct kvc_span *session)
@@ -169,91 +162,19 @@ static enum kvc_status one_row(struct reader *r, const char *text, size_t n,
     return kvc_text_row(r->im, &r->prompt, &row, &facts, err);
 }
 
-/* ---- files and archives ---- */
-
-static bool blank(const char *text, size_t n)
+static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
-    size_t i = 0;
-    while (i < n && (text[i] == ' ' || text[i] == '\t' || text[i] == '\r'))
-        i++;
-    return i == n;
-}
-
-static enum kvc_status read_member(struct reader *r, const struct kvc_tar *tar,
-                                   struct kvc_error *err)
-{
-    enum kvc_status status = kvc_import_member(r->im, tar->name, err);
-    const char *p = r->member, *end = p + tar->size;
-    for (uint64_t line = 1; p < end && status == KVC_OK; line++) {
-        const char *newline = memchr(p, '\n', (size_t)(end - p));
-        size_t n = (size_t)((newline ? newline : end) - p);
-        if (!blank(p, n)) {
-            kvc_import_begin_row(r->im, line, "");
-            status = one_row(r, p, n, err);
-        }
-        p += n + 1;
-    }
-    return status;
-}
-
-static bool is_session_name(const char *name)
-{
-    size_t n = strlen(name);
-    const char *slash = strrchr(name, '/');
-    return (n > 6 && strcmp(name + n - 6, ".jsonl") == 0) && (slash ? slash[1] : name[0]) != '.';
-}
-
-static enum kvc_status read_archive(struct reader *r, struct kvc_error *err)
-{
-    struct kvc_tar tar;
-    bool more = true;
-    kvc_tar_init(&tar, r->im);
-    for (;;) {
-        enum kvc_status status = kvc_tar_next(&tar, &more, err);
-        if (status != KVC_OK || !more)
-            return status;
-        if (!is_session_name(tar.name)) {
-            kvc_import_tally(r->im, "member of the archive that is not .jsonl, passed over");
-            continue;
-        }
-        if (tar.size > MEMBER_MAX)
-            return kvc_fail_at(err, KVC_ERR_LIMIT, kvc_import_file(r->im), 0, NULL,
-                               "the member %s is longer than 1 GiB; unpack the archive", tar.name);
-        if (!kvc_grow((void **)&r->member, &r->member_cap, (size_t)tar.size + KVC_LINE_PAD + 1, 1))
-            return kvc_fail_nomem(err);
-        status = kvc_tar_read(&tar, r->member, (size_t)tar.size, err);
-        if (status != KVC_OK)
-            return status;
-        memset(r->member + tar.size, '\n', KVC_LINE_PAD + 1);
-        status = read_member(r, &tar, err);
-        if (status != KVC_OK)
-            return status;
-    }
-}
-
-static enum kvc_status read_lines(struct reader *r, struct kvc_error *err)
-{
+    struct reader r = { .im = im, .kept = kvc_import_keep(im, sizeof(*r.kept), clear_kept) };
     const char *text;
     size_t n;
     enum kvc_status status;
-    while ((status = kvc_import_line(r->im, &text, &n, err)) == KVC_OK && text)
-        if ((status = one_row(r, text, n, err)) != KVC_OK)
+    if (!r.kept)
+        return kvc_fail_nomem(err);
+    while ((status = kvc_import_line(im, &text, &n, err)) == KVC_OK && text)
+        if ((status = one_row(&r, text, n, err)) != KVC_OK)
             break;
-    return status;
-}
-
-static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
-{
-    struct reader r = { .im = im, .kept = kvc_import_kept(im) };
-    if (!r.kept) {
-        if (!(r.kept = kvc_calloc(1, sizeof(*r.kept))))
-            return kvc_fail_nomem(err);
-        kvc_import_keep(im, r.kept, destroy_kept);
-    }
-    enum kvc_status status = kvc_import_is_tar(im) ? read_archive(&r, err) : read_lines(&r, err);
     kvc_tape_rows_clear(&r.rows);
     kvc_prompt_clear(&r.prompt);
-    kvc_free(r.member);
     return status;
 }
 
@@ -272,10 +193,6 @@ static bool sniff(const char *head, size_t n)
 {
     static const char *const keys[] = { "timestamp", "input", NULL };
     static const char *const other[] = { "model", NULL };
-    if (n > 512 && memcmp(head + 257, "ustar", 5) == 0) {
-        head += 512; /* the first member's text, or its head cut short */
-        n -= 512;
-    }
     return kvc_sniff_row(head, n, keys) && !kvc_sniff_row(head, n, other);
 }
 
@@ -284,7 +201,6 @@ const struct kvc_format kvc_format_lmcache_agent = {
     .summary = "lmcache-agent-trace JSON lines: timestamp (us), input and output as text",
     .block_tokens = 16,
     .cuts_blocks = true,
-    .tar = true,
     .sniff = sniff,
     .read = read_log,
     .end = end,

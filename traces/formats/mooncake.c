@@ -197,22 +197,12 @@ struct reader {
     bool plain; /* fields and units are the format's, which is what the scanner knows */
 };
 
-static struct times *kept_times(struct kvc_import *im)
-{
-    struct times *t = kvc_import_kept(im);
-    if (!t && (t = kvc_calloc(1, sizeof(*t)))) {
-        t->first_ns = UINT64_MAX;
-        kvc_import_keep(im, t, kvc_free);
-    }
-    return t;
-}
-
 static inline void note_time(struct times *t, uint64_t ns)
 {
     if (ns == KVC_TIME_NONE)
         return;
     t->rows++;
-    t->first_ns = ns < t->first_ns ? ns : t->first_ns;
+    t->first_ns = ns < t->first_ns || t->rows == 1 ? ns : t->first_ns;
     t->last_ns = ns > t->last_ns ? ns : t->last_ns;
     t->fractions |= ns % 1000000 != 0;
 }
@@ -253,7 +243,7 @@ static enum kvc_status careful(struct kvc_import *im, struct reader *r, struct k
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
     const struct kvc_import_options *o = kvc_import_options_of(im);
-    struct reader r = { .times = kept_times(im),
+    struct reader r = { .times = kvc_import_keep(im, sizeof(*r.times), NULL),
                         .plain = !o->time_unit && !o->tenant_field && !o->key_field };
     struct kvc_log_row row;
     enum kvc_status status;

@@ -34,18 +34,15 @@ struct reader {
 
 /* ---- sessions in deltas ---- */
 
-static void destroy_kept(void *p)
+static void clear_kept(void *kept)
 {
-    struct kept *k = p;
-    for (size_t i = 0; k && i < k->n_sessions; i++) {
+    struct kept *k = kept;
+    for (size_t i = 0; i < k->n_sessions; i++) {
         kvc_prompt_clear(&k->sessions[i].tools);
         kvc_prompt_clear(&k->sessions[i].messages);
     }
-    if (k) {
-        kvc_intern_clear(&k->names);
-        kvc_free(k->sessions);
-    }
-    kvc_free(k);
+    kvc_intern_clear(&k->names);
+    kvc_free(k->sessions);
 }
 
 static struct session *session_of(struct kept *k, const struct kvc_span *name)
@@ -73,12 +70,9 @@ static enum kvc_status check_mode(struct kvc_import *im, struct reader *r,
                         : KVC_OK;
     if (!d->delta && !r->kept)
         return KVC_OK;
-    if (!r->kept) {
-        r->kept = kvc_calloc(1, sizeof(*r->kept));
-        if (!r->kept)
-            return kvc_fail_nomem(err);
-        kvc_import_keep(im, r->kept, destroy_kept);
-    }
+    r->kept = kvc_import_keep(im, sizeof(*r->kept), clear_kept);
+    if (!r->kept)
+        return kvc_fail_nomem(err);
     struct session *s = session_of(r->kept, &d->row.session);
     if (!s)
         return kvc_fail_nomem(err);

@@ -28,20 +28,11 @@ struct reader {
     struct chats *chats;
 };
 
-static void destroy_chats(void *kept)
+static void clear_chats(void *kept)
 {
     struct chats *c = kept;
     kvc_intern_clear(&c->ids);
     kvc_free(c->at);
-    kvc_free(c);
-}
-
-static struct chats *kept_chats(struct kvc_import *im)
-{
-    struct chats *c = kvc_import_kept(im);
-    if (!c && (c = kvc_calloc(1, sizeof(*c))))
-        kvc_import_keep(im, c, destroy_chats);
-    return c;
 }
 
 static bool chat_number(struct chats *c, const struct kvc_span *id, uint32_t *number)
@@ -153,7 +144,7 @@ static enum kvc_status one_row(struct kvc_import *im, struct reader *r, const ch
 
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
-    struct reader r = { .chats = kept_chats(im) };
+    struct reader r = { .chats = kvc_import_keep(im, sizeof(*r.chats), clear_chats) };
     const char *text;
     size_t n;
     if (!r.chats)

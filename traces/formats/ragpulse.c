@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "traces/formats/token_chain.h"
 #include "traces/import/intern.h"
 #include "traces/import/sniff.h"
 #include "traces/parse/fields.h"
@@ -43,21 +44,12 @@ struct reader {
     size_t n_prompt, prompt_cap;
 };
 
-static void destroy_pieces(void *kept)
+static void clear_pieces(void *kept)
 {
     struct pieces *p = kept;
     kvc_intern_clear(&p->lengths_of);
     kvc_intern_clear(&p->paths);
     kvc_free(p->tokens);
-    kvc_free(p);
-}
-
-static struct pieces *kept_pieces(struct kvc_import *im)
-{
-    struct pieces *p = kvc_import_kept(im);
-    if (!p && (p = kvc_calloc(1, sizeof(*p))))
-        kvc_import_keep(im, p, destroy_pieces);
-    return p;
 }
 
 /* ---- lengths of pieces ---- */
@@ -157,20 +149,11 @@ static uint64_t piece_key(const struct piece *p)
     return kvc_mix64(p->id ^ kvc_mix64(p->list + 0x72616770));
 }
 
-struct cut {
-    uint64_t state, tokens;
-    uint32_t block;
-    uint64_t *ids;
-};
-
 /* n tokens that seed and their number name. */
-static void take(struct cut *c, uint64_t seed, uint64_t n)
+static void take(struct kvc_token_chain *c, uint64_t seed, uint64_t n, uint64_t *ids)
 {
-    for (uint64_t i = 0; i < n; i++) {
-        c->state = kvc_mix64(c->state ^ kvc_mix64(seed + i + 1));
-        if (++c->tokens % c->block == 0)
-            c->ids[c->tokens / c->block - 1] = c->state;
-    }
+    for (uint64_t i = 0; i < n; i++)
+        kvc_token_chain_add(c, seed + i, ids);
 }
 
 /* Cuts the prompt into blocks, every token of which is known by its piece and place in it. What the
@@ -178,11 +161,11 @@ static void take(struct cut *c, uint64_t seed, uint64_t n)
 static enum kvc_status cut_blocks(const struct kvc_place *at, struct kvc_import *im,
                                   struct reader *r, struct kvc_log_row *row, struct kvc_error *err)
 {
-    struct cut c = { .block = kvc_import_block_tokens(im) };
+    struct kvc_token_chain c = { .block = kvc_import_block_tokens(im) };
+    uint64_t taken = 0;
     size_t n = row->input_tokens / c.block + (row->input_tokens % c.block != 0);
     if (!kvc_grow((void **)&r->blocks.v, &r->blocks.cap, n, sizeof(*r->blocks.v)))
         return kvc_fail_nomem(err);
-    c.ids = r->blocks.v;
     for (size_t k = 0; k < r->n_prompt; k++) {
         uint32_t number;
         size_t had = r->kept->lengths_of.n;
@@ -199,22 +182,23 @@ static enum kvc_status cut_blocks(const struct kvc_place *at, struct kvc_import 
             break;
         }
         uint32_t tokens = r->kept->tokens[number];
-        if (c.tokens + tokens > row->input_tokens)
+        if (taken + tokens > row->input_tokens)
             return kvc_fail_at(err, KVC_ERR_INPUT, at->file, at->line, "input_length",
                                "%u tokens, fewer than its pieces have: %llu to the end of %s id "
-                               "%llu", row->input_tokens, (unsigned long long)(c.tokens + tokens),
+                               "%llu", row->input_tokens, (unsigned long long)(taken + tokens),
                                lists[r->prompt[k].list].list,
                                (unsigned long long)r->prompt[k].id);
-        take(&c, piece_key(&r->prompt[k]), tokens);
+        take(&c, piece_key(&r->prompt[k]), tokens, r->blocks.v);
+        taken += tokens;
     }
-    if (c.tokens < row->input_tokens) {
+    if (taken < row->input_tokens) {
         kvc_import_tally(im, "prompts longer than their pieces together: the rest is taken as "
                              "never shared");
-        take(&c, kvc_mix64(r->kept->rows ^ 0x6f776e), row->input_tokens - c.tokens);
+        take(&c, kvc_mix64(r->kept->rows ^ 0x6f776e), row->input_tokens - taken, r->blocks.v);
     }
-    if (row->input_tokens % c.block)
-        c.ids[n - 1] = kvc_mix64(c.state + 1);
-    row->ids = c.ids;
+    if (c.in_block)
+        r->blocks.v[n - 1] = kvc_token_chain_tail(&c);
+    row->ids = r->blocks.v;
     row->n_ids = n;
     return KVC_OK;
 }
@@ -301,7 +285,7 @@ static enum kvc_status one_row(struct kvc_import *im, struct reader *r, const ch
 
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
-    struct reader r = { .kept = kept_pieces(im) };
+    struct reader r = { .kept = kvc_import_keep(im, sizeof(*r.kept), clear_pieces) };
     const char *text;
     size_t n;
     enum kvc_status status;

@@ -22,21 +22,12 @@ struct reader {
     struct kvc_id_buffer ids, total;
 };
 
-static void destroy_writes(void *kept)
+static void clear_writes(void *kept)
 {
     struct writes *w = kept;
     kvc_intern_clear(&w->keys);
     kvc_intern_clear(&w->open);
     kvc_intern_clear(&w->spaces);
-    kvc_free(w);
-}
-
-static struct writes *kept_writes(struct kvc_import *im)
-{
-    struct writes *w = kvc_import_kept(im);
-    if (!w && (w = kvc_calloc(1, sizeof(*w))))
-        kvc_import_keep(im, w, destroy_writes);
-    return w;
 }
 
 /* Each cache manager and each instance of the optimizer has keys of its own. */
@@ -312,7 +303,7 @@ static enum kvc_status one_row(struct kvc_import *im, struct reader *r, const ch
 
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
-    struct reader r = { .kept = kept_writes(im) };
+    struct reader r = { .kept = kvc_import_keep(im, sizeof(*r.kept), clear_writes) };
     const char *text;
     size_t n;
     bool first = true;

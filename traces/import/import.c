@@ -65,10 +65,12 @@ void *kvc_import_kept(const struct kvc_import *im)
     return im->kept;
 }
 
-void kvc_import_keep(struct kvc_import *im, void *kept, void (*destroy)(void *kept))
+void *kvc_import_keep(struct kvc_import *im, size_t bytes, void (*clear)(void *kept))
 {
-    im->kept = kept;
-    im->destroy_kept = destroy;
+    if (!im->kept)
+        im->kept = kvc_calloc(1, bytes);
+    im->clear_kept = clear;
+    return im->kept;
 }
 
 /* ---- the driver ---- */
@@ -242,8 +244,9 @@ static void clear(struct kvc_import *im)
     kvc_intern_clear(&im->variants);
     kvc_intern_clear(&im->places);
     kvc_text_destroy(im);
-    if (im->destroy_kept)
-        im->destroy_kept(im->kept);
+    if (im->kept && im->clear_kept)
+        im->clear_kept(im->kept);
+    kvc_free(im->kept);
     kvc_free(im->documents);
     kvc_spill_free(&im->spill, &im->suspects, &im->held_suspects);
     kvc_spill_clear(&im->spill);

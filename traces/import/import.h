@@ -46,10 +46,11 @@ struct kvc_log_row {
 
 struct kvc_import; /* one import in progress */
 
-/* What a reader wants to keep from one file of an import to the next: NULL at first. The driver
- * calls destroy(kept) at the end. */
+/* What a reader keeps from one file of an import to the next: so many bytes, all zero at first;
+ * clear(kept) is called at the end, unless it is NULL, and the bytes are freed. NULL: no memory. */
+void *kvc_import_keep(struct kvc_import *im, size_t bytes, void (*clear)(void *kept));
+/* The same where nothing is begun: NULL as long as nothing was kept. */
 void *kvc_import_kept(const struct kvc_import *im);
-void kvc_import_keep(struct kvc_import *im, void *kept, void (*destroy)(void *kept));
 /* Hands a row on. The line is the current one. */
 enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *row, bool odd,
                                struct kvc_error *err);

@@ -58,7 +58,7 @@ struct kvc_import {
     struct kvc_spill_array held_suspects;
     struct kvc_text_import *text; /* of formats with prompts as text; NULL: no such row yet */
     void *kept; /* a reader's own */
-    void (*destroy_kept)(void *kept);
+    void (*clear_kept)(void *kept);
     struct kvc_import_estimate estimate; /* the latest fresh one */
     double packed_row_bytes;
     uint64_t estimated_bytes;            /* of text, when it was made; 0 = not yet */
