@@ -2,26 +2,18 @@
  * Import of Azure's conversation trace, a day after the other for 420 days (300 MB), to .kvt. CPU
  * time of the whole process, user and system. */
 #include "base/alloc.h"
+#include "tests/bench/bench.h"
 #include "traces/import/import.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #define FIRST_DAY 1700092800 /* 2023-11-16 */
 #define DAYS 420
 #define RUNS 5
-
-static double cpu_s(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (double)u.ru_utime.tv_sec + 1e-6 * (double)u.ru_utime.tv_usec +
-           (double)u.ru_stime.tv_sec + 1e-6 * (double)u.ru_stime.tv_usec;
-}
 
 static int fail(const char *what)
 {
@@ -65,12 +57,6 @@ static bool write_days(FILE *f, char *text, size_t n)
     return ok;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static int measure(const char *log, const char *out)
 {
     double rate[RUNS];
@@ -78,14 +64,14 @@ static int measure(const char *log, const char *out)
         struct kvc_trace *t = NULL;
         struct kvc_import_report r;
         struct kvc_error err = { 0 };
-        double begin = cpu_s();
+        double begin = bench_cpu_s();
         if (kvc_trace_import(&t, &log, 1, NULL, &r, &err) != KVC_OK ||
             kvc_trace_save(t, out, &err) != KVC_OK)
             return fail(err.text);
         kvc_trace_destroy(t);
-        rate[i] = (double)r.bytes_in * 1e-6 / (cpu_s() - begin);
+        rate[i] = (double)r.bytes_in * 1e-6 / (bench_cpu_s() - begin);
     }
-    qsort(rate, RUNS, sizeof(rate[0]), by_value);
+    bench_sort(rate, RUNS);
     double median = rate[RUNS / 2];
     printf("import, Azure CSV, conversation x %d (302 MB)\t%.0f\tMB CSV per CPU second\t%.1f\t>=400\n",
            DAYS, median, 50 * (rate[RUNS - 1] - rate[0]) / median);

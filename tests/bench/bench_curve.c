@@ -2,34 +2,21 @@
  * bench_curve [TRACE]: ceilings of a trace, in process, loaded once: the exact LRU curve over all
  * capacities, and the optimum at one. Median of 100; lines as tools/bench.sh takes them. */
 #include "sim/ceiling.h"
+#include "tests/bench/bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define RUNS 100
 #define DEFAULT_TRACE "../shared/traces/mooncake/conversation_trace.jsonl.zst"
 
-static double cpu_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double one_curve(const struct kvc_trace *trace)
 {
     struct kvc_curve curve;
-    double start = cpu_s();
+    double start = bench_cpu_s();
     if (kvc_ceiling_lru_curve(trace, &curve, NULL))
         exit(1);
-    double took = cpu_s() - start;
+    double took = bench_cpu_s() - start;
     kvc_curve_clear(&curve);
     return took;
 }
@@ -38,10 +25,10 @@ static double one_opt(const struct kvc_trace *trace)
 {
     const uint64_t capacity = 10000;
     struct kvc_hits hits;
-    double start = cpu_s();
+    double start = bench_cpu_s();
     if (kvc_ceiling_policy(trace, "opt", &capacity, 1, &hits, NULL))
         exit(1);
-    return cpu_s() - start;
+    return bench_cpu_s() - start;
 }
 
 /* Median CPU time, and half of the middle 80 % of the runs in percent of it. */
@@ -51,7 +38,7 @@ static double measure(double (*one)(const struct kvc_trace *), const struct kvc_
     double time_s[RUNS];
     for (int i = 0; i < RUNS; i++)
         time_s[i] = one(trace);
-    qsort(time_s, RUNS, sizeof(*time_s), by_value);
+    bench_sort(time_s, RUNS);
     double median = time_s[RUNS / 2];
     *spread_percent = 50 * (time_s[RUNS * 9 / 10] - time_s[RUNS / 10]) / median;
     return median;

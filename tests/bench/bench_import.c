@@ -3,24 +3,16 @@
  * same blocks and times again, so that sorting matters), once with ids and times shifted so that
  * each repetition is new. CPU time of the whole process, user and system. */
 #include "base/alloc.h"
+#include "tests/bench/bench.h"
 #include "traces/formats/mooncake.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define REPEAT 100
 #define RUNS 5
-
-static double cpu_s(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (double)u.ru_utime.tv_sec + 1e-6 * (double)u.ru_utime.tv_usec +
-           (double)u.ru_stime.tv_sec + 1e-6 * (double)u.ru_stime.tv_usec;
-}
 
 static int fail(const char *what)
 {
@@ -61,12 +53,6 @@ static bool repeat(FILE *f, const char *log, uint64_t shift_id, uint64_t shift_m
     return ok && !ferror(f);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static int measure(const char *name, const char *log, const char *out, const char *goal)
 {
     double rate[RUNS];
@@ -74,14 +60,14 @@ static int measure(const char *name, const char *log, const char *out, const cha
         struct kvc_trace *t = NULL;
         struct kvc_import_report r;
         struct kvc_error err = { 0 };
-        double begin = cpu_s();
+        double begin = bench_cpu_s();
         if (kvc_trace_import(&t, &log, 1, NULL, &r, &err) != KVC_OK ||
             kvc_trace_save(t, out, &err) != KVC_OK)
             return fail(err.text);
         kvc_trace_destroy(t);
-        rate[i] = (double)r.bytes_in * 1e-6 / (cpu_s() - begin);
+        rate[i] = (double)r.bytes_in * 1e-6 / (bench_cpu_s() - begin);
     }
-    qsort(rate, RUNS, sizeof(rate[0]), by_value);
+    bench_sort(rate, RUNS);
     double median = rate[RUNS / 2];
     printf("%s\t%.0f\tMB JSON per CPU second\t%.1f\t%s\n", name, median,
            50 * (rate[RUNS - 1] - rate[0]) / median, goal);

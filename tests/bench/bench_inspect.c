@@ -2,26 +2,12 @@
  * bench_inspect [TRACE]: all that inspect tells of a trace, in process, loaded once. Median of 15;
  * lines as tools/bench.sh takes them. */
 #include "reports/traffic.h"
+#include "tests/bench/bench.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
 #define RUNS 15
 #define DEFAULT_TRACE "../shared/traces/kv-cache-tester/traces.tar.zst"
-
-static double cpu_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 int main(int argc, char **argv)
 {
@@ -43,13 +29,13 @@ int main(int argc, char **argv)
         return 1;
     }
     for (int i = 0; i < RUNS; i++) {
-        double start = cpu_s();
+        double start = bench_cpu_s();
         if (kvc_traffic_make(&traffic, trace, "log", 0, &err))
             return 1;
-        time_s[i] = cpu_s() - start;
+        time_s[i] = bench_cpu_s() - start;
         kvc_traffic_clear(&traffic);
     }
-    qsort(time_s, RUNS, sizeof(*time_s), by_value);
+    bench_sort(time_s, RUNS);
     double median = time_s[RUNS / 2];
     double spread = 50 * (time_s[RUNS - 2] - time_s[1]) / median;
     printf("inspect, 63.6 M block touches of agents, loaded\t%.1f\tCPU ms\t%.1f\t<=1000\n",

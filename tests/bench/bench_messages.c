@@ -4,27 +4,19 @@
  * whole process, user and system. */
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "tests/bench/bench.h"
 
 #include <kvcast/kvcast.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define RUNS 5
 #define SESSIONS 60
 #define TURNS 60
 #define TURN_TEXT 2400
-
-static double cpu_s(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (double)u.ru_utime.tv_sec + 1e-6 * (double)u.ru_utime.tv_usec +
-           (double)u.ru_stime.tv_sec + 1e-6 * (double)u.ru_stime.tv_usec;
-}
 
 static int fail(const char *what)
 {
@@ -80,12 +72,6 @@ static bool write_log(const char *path)
     return f && fclose(f) == 0 && ok;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static int measure(const char *log, const char *out)
 {
     double rate[RUNS];
@@ -94,7 +80,7 @@ static int measure(const char *log, const char *out)
         struct kvc_trace *t = NULL;
         struct kvc_import_report r;
         struct kvc_error err = { 0 };
-        double begin = cpu_s();
+        double begin = bench_cpu_s();
         if (kvc_trace_import(&t, &log, 1, NULL, &r, &err) != KVC_OK ||
             kvc_trace_save(t, out, &err) != KVC_OK)
             return fail(err.text);
@@ -102,9 +88,9 @@ static int measure(const char *log, const char *out)
         if (r.bad || r.odd)
             return fail("a row was not read the fast way");
         bytes = r.bytes_in;
-        rate[i] = (double)r.bytes_in * 1e-6 / (cpu_s() - begin);
+        rate[i] = (double)r.bytes_in * 1e-6 / (bench_cpu_s() - begin);
     }
-    qsort(rate, RUNS, sizeof(rate[0]), by_value);
+    bench_sort(rate, RUNS);
     double median = rate[RUNS / 2];
     printf("import, OpenAI messages, hashed (%.0f MB)\t%.0f\tMB JSON per CPU second\t%.1f\t>=250\n",
            (double)bytes * 1e-6, median, 50 * (rate[RUNS - 1] - rate[0]) / median);

@@ -2,11 +2,11 @@
  * bench_policies [TRACE]: policies without time at one capacity, in process, on the whole
  * kv-cache-tester corpus: block touches per CPU second of each. Median of several; lines as tools/bench.sh takes them. */
 #include "sim/ceiling.h"
+#include "tests/bench/bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define RUNS 5
 #define CAPACITY 100000
@@ -24,32 +24,19 @@ static const struct group groups[] = {
     {"*", "-"}, /* what is in no group */
 };
 
-static double cpu_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double once(const struct kvc_ceiling_view *v, const struct kvc_trace *trace,
                    const char *policy)
 {
     const uint64_t capacity = CAPACITY;
     struct kvc_curve curve = {0};
     struct kvc_hits hits;
-    double start = cpu_s();
+    double start = bench_cpu_s();
     enum kvc_status failed = !strcmp(policy, "curve")
                      ? kvc_ceiling_lru_curve(trace, &curve, NULL)
                  : !strcmp(policy, "opt") ? kvc_ceiling_opt_of(v, &capacity, 1, &hits, NULL, NULL)
                                           : kvc_ceiling_runs_of(v, policy, &capacity, 1, &hits,
                                                                 NULL, NULL);
-    double took = cpu_s() - start;
+    double took = bench_cpu_s() - start;
     kvc_curve_clear(&curve);
     if (failed)
         exit(1);
@@ -62,7 +49,7 @@ static void measure(const struct kvc_ceiling_view *v, const struct kvc_trace *tr
     double time_s[RUNS];
     for (int i = 0; i < RUNS; i++)
         time_s[i] = once(v, trace, policy);
-    qsort(time_s, RUNS, sizeof(*time_s), by_value);
+    bench_sort(time_s, RUNS);
     double median = time_s[RUNS / 2];
     printf("%s%s\t%.0f\tM block touches/CPU s\t%.1f\t%s\n",
            policy, !strcmp(policy, "curve") ? " of lru, all capacities, kv-cache-tester"

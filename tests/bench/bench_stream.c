@@ -2,26 +2,19 @@
  * A log without end through a pipe, with and without forgetting: MB per CPU second of the reading
  * process and its peak of anonymous memory. STREAM_MB sets the length (500). And the corpus of
  * kv-cache-tester: size of its .kvt and the time to load it. */
+#include "tests/bench/bench.h"
+
 #include <kvcast/kvcast.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define RUNS 5
-
-static double cpu_s(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (double)u.ru_utime.tv_sec + 1e-6 * (double)u.ru_utime.tv_usec +
-           (double)u.ru_stime.tv_sec + 1e-6 * (double)u.ru_stime.tv_usec;
-}
 
 static uint64_t anon_kb(void)
 {
@@ -95,9 +88,9 @@ static int pipe_through(uint64_t bytes, uint64_t forget_ns)
     dup2(ends[0], STDIN_FILENO);
     close(ends[0]);
     peak_kb = 0;
-    double begin = cpu_s();
+    double begin = bench_cpu_s();
     enum kvc_status status = kvc_trace_import(&t, &path, 1, &o, &r, &err);
-    double spent = cpu_s() - begin;
+    double spent = bench_cpu_s() - begin;
     uint64_t kb = anon_kb();
     peak_kb = kb > peak_kb ? kb : peak_kb;
     kvc_trace_destroy(t);
@@ -113,12 +106,6 @@ static int pipe_through(uint64_t bytes, uint64_t forget_ns)
     return 0;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static int corpus(void)
 {
     const char *log = "../shared/traces/kv-cache-tester/traces.tar.zst", *out = "/tmp/kvcast-bench.kvt";
@@ -131,12 +118,12 @@ static int corpus(void)
         return 0;
     }
     for (int i = 0; i < RUNS; i++) {
-        double begin = cpu_s();
+        double begin = bench_cpu_s();
         if (kvc_trace_import(&t, &log, 1, NULL, NULL, &err) != KVC_OK ||
             kvc_trace_save(t, out, &err) != KVC_OK || stat(out, &st) != 0)
             return 1;
         kvc_trace_destroy(t);
-        import[i] = cpu_s() - begin;
+        import[i] = bench_cpu_s() - begin;
         struct timespec a, b;
         clock_gettime(CLOCK_MONOTONIC, &a);
         if (kvc_trace_open(&t, out, NULL, NULL, &err) != KVC_OK)
@@ -146,8 +133,8 @@ static int corpus(void)
         load[i] = (double)(b.tv_sec - a.tv_sec) * 1e3 + (double)(b.tv_nsec - a.tv_nsec) * 1e-6;
     }
     unlink(out);
-    qsort(import, RUNS, sizeof(import[0]), by_value);
-    qsort(load, RUNS, sizeof(load[0]), by_value);
+    bench_sort(import, RUNS);
+    bench_sort(load, RUNS);
     printf("import, kv-cache-tester corpus (313 MB)\t%.2f\tCPU seconds\t%.1f\t<=2\n",
            import[RUNS / 2], 50 * (import[RUNS - 1] - import[0]) / import[RUNS / 2]);
     printf("its .kvt\t%.2f\tMB\t-\t<=4\n", (double)st.st_size * 1e-6);
