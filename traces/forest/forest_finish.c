@@ -38,7 +38,7 @@ static bool step(struct finish *w, const char *phase)
  * next row b, a's prompt node when that adds no full block, NONE when b doesn't continue a. */
 static uint64_t continued(const struct kvc_forest *f, uint64_t a, uint64_t b, uint32_t block)
 {
-    uint64_t pa = f->prompt_node[a], pb = f->prompt_node[b];
+    uint64_t pa = kvc_forest_prompt(f, a), pb = kvc_forest_prompt(f, b);
     uint64_t whole = (uint64_t)f->input[a] + f->output[a];
     uint32_t shown = f->shown_tokens ? f->shown_tokens[b] : UINT32_MAX;
     if (pa == KVC_NODE_NONE || pb == KVC_NODE_NONE || !f->output[a] || !shown ||
@@ -197,7 +197,7 @@ static bool infer_sessions(struct finish *w)
               kvc_spill_grow(f->spill, &f->session, &f->held[KVC_A_SESSION], (size_t)n * 4, false);
     t->n_requests = n;
     for (uint64_t i = 0; ok && i < n; i++) {
-        uint64_t r = w->order ? w->order[i] : i, node = f->prompt_node[r];
+        uint64_t r = w->order ? w->order[i] : i, node = kvc_forest_prompt(f, r);
         t->prompt_seg[i] = node == KVC_NODE_NONE ? KVC_SEG_NONE : segment_of(w, node);
         t->input_tokens[i] = f->input[r];
     }
@@ -265,6 +265,14 @@ static bool take_ends(struct finish *w, uint64_t **nodes, enum kvc_forest_array 
     return true;
 }
 
+static bool no_ends(struct finish *w, uint32_t **out)
+{
+    if (!new_column(w, out, w->f->n_rows))
+        return false;
+    memset(*out, 0xff, (size_t)w->f->n_rows * sizeof(**out)); /* KVC_SEG_NONE */
+    return true;
+}
+
 static uint32_t count_ids(const uint32_t *column, uint64_t n)
 {
     uint32_t count = 0;
@@ -279,7 +287,8 @@ static bool build_columns(struct finish *w)
     struct kvc_forest *f = w->f;
     struct kvc_trace *t = w->t;
     uint64_t n = t->n_requests = f->n_rows;
-    bool ok = take_ends(w, &f->prompt_node, KVC_A_PROMPT, &t->prompt_seg) &&
+    bool ok = (f->prompt_node ? take_ends(w, &f->prompt_node, KVC_A_PROMPT, &t->prompt_seg)
+                              : no_ends(w, &t->prompt_seg)) &&
               take_ends(w, &f->output_node, KVC_A_OUTPUT_NODE, &t->output_seg) &&
               take(w, &f->time_ns, KVC_A_TIME, 8, &t->arrival_ns) &&
               take(w, &f->think_ns, KVC_A_THINK, 8, &t->think_ns) &&

@@ -93,6 +93,12 @@ static inline void kvc_bit_set(uint64_t *map, size_t i)
     map[i >> 6] |= (uint64_t)1 << (i & 63);
 }
 
+/* Where the row's prompt ends. */
+static inline uint64_t kvc_forest_prompt(const struct kvc_forest *f, uint64_t row)
+{
+    return f->prompt_node ? f->prompt_node[row] : KVC_NODE_NONE;
+}
+
 /* Takes in all rows that are on their way. */
 enum kvc_status kvc_forest_settle(struct kvc_forest *f, struct kvc_error *err);
 

@@ -20,8 +20,8 @@ static const struct column columns[] = {
     COLUMN(KVC_A_TIME, time_ns),
     COLUMN(KVC_A_INPUT, input),
     COLUMN(KVC_A_OUTPUT, output),
-    COLUMN(KVC_A_PROMPT, prompt_node),
-    COLUMN(KVC_A_THINK, think_ns), /* from here on: only where a row has something to say */
+    COLUMN(KVC_A_PROMPT, prompt_node), /* from here on: only where a row has something to say */
+    COLUMN(KVC_A_THINK, think_ns),
     COLUMN(KVC_A_OUTPUT_NODE, output_node),
     COLUMN(KVC_A_SESSION, session),
     COLUMN(KVC_A_TENANT, tenant),
@@ -31,7 +31,7 @@ static const struct column columns[] = {
     COLUMN(KVC_A_STATUS, status),
 };
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
-#define ALWAYS 4
+#define ALWAYS 3
 
 static void **pointer(struct kvc_forest *f, const struct column *c)
 {
@@ -93,7 +93,8 @@ bool kvc_forest_put_row(struct kvc_forest *f, const struct kvc_row *row, uint64_
 {
     uint32_t cached = row->cached_stated ? row->cached_tokens : UINT32_MAX;
     uint32_t shown = row->shown_stated ? row->shown_tokens : UINT32_MAX;
-    if (!reserve_row(f) || !put_u64(f, &f->output_node, KVC_A_OUTPUT_NODE, output) ||
+    if (!reserve_row(f) || !put_u64(f, &f->prompt_node, KVC_A_PROMPT, prompt) ||
+        !put_u64(f, &f->output_node, KVC_A_OUTPUT_NODE, output) ||
         !put_u64(f, &f->think_ns, KVC_A_THINK, row->think_ns) ||
         !put_u32(f, &f->session, KVC_A_SESSION, row->session) ||
         !put_u32(f, &f->tenant, KVC_A_TENANT, row->tenant) ||
@@ -109,7 +110,6 @@ bool kvc_forest_put_row(struct kvc_forest *f, const struct kvc_row *row, uint64_
     f->time_ns[f->n_rows] = row->time_ns;
     f->input[f->n_rows] = row->input_tokens;
     f->output[f->n_rows] = row->output_tokens;
-    f->prompt_node[f->n_rows] = prompt;
     return true;
 }
 
@@ -199,7 +199,7 @@ static enum kvc_status copy_row(const struct kvc_forest *from, uint64_t r, struc
     row.cached_stated = row.cached_tokens != UINT32_MAX;
     row.shown_tokens = from->shown_tokens ? from->shown_tokens[r] : UINT32_MAX;
     row.shown_stated = row.shown_tokens != UINT32_MAX;
-    uint64_t prompt = from->prompt_node[r];
+    uint64_t prompt = kvc_forest_prompt(from, r);
     uint64_t output = from->output_node ? from->output_node[r] : KVC_NODE_NONE;
     row.n_ids = path_blocks(from, prompt);
     row.n_output_ids = path_blocks(from, output);
