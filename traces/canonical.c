@@ -81,6 +81,8 @@ static bool order_segments(struct kvc_trace *t, struct kvc_spill *spill)
 {
     uint32_t n = t->n_segments;
     struct renumber r = { 0 };
+    if (!n)
+        return true;
     uint32_t *stack = kvc_malloc(n, sizeof(*stack));
     bool ok = stack && start(&r, spill, n);
     if (ok) {

@@ -53,22 +53,26 @@ static const void *encode(struct writer *w, enum kvc_kvt_type type, const void *
                           uint64_t first, size_t n)
 {
     size_t size = type_size(type);
+    unsigned char *raw = w->raw;
+    const uint64_t *v = type == KVC_KVT_U64_DELTA ? (const uint64_t *)column + first : NULL;
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    if (type != KVC_KVT_U64_DELTA)
+    if (!v)
         return (const char *)column + first * size;
 #endif
-    unsigned char *raw = w->raw;
+    if (v) {
+        uint64_t before = first ? v[-1] : 0;
+        for (size_t i = 0; i < n; before = v[i++])
+            kvc_put_u64(raw + 8 * i, v[i] - before);
+        return raw;
+    }
     for (size_t i = 0; i < n; i++) {
         uint64_t at = first + i;
-        if (size == 1) {
+        if (size == 1)
             raw[i] = ((const uint8_t *)column)[at];
-        } else if (size == 4) {
+        else if (size == 4)
             kvc_put_u32(raw + 4 * i, ((const uint32_t *)column)[at]);
-        } else {
-            const uint64_t *v = column;
-            bool difference = type == KVC_KVT_U64_DELTA && at;
-            kvc_put_u64(raw + 8 * i, v[at] - (difference ? v[at - 1] : 0));
-        }
+        else
+            kvc_put_u64(raw + 8 * i, ((const uint64_t *)column)[at]);
     }
     return raw;
 }

@@ -334,9 +334,7 @@ enum kvc_status kvc_forest_add_lengths(struct kvc_forest *f, uint64_t time_ns,
                                        uint32_t input_tokens, uint32_t output_tokens,
                                        struct kvc_error *err)
 {
-    bool rare = f->prompt_node || f->think_ns || f->output_node || f->session || f->tenant ||
-                f->model || f->cached_tokens || f->shown_tokens || f->status;
-    if (rare || f->forgetting || f->n_rows != f->n_taken || f->n_rows == f->row_cap) {
+    if (f->said_more || f->forgetting || f->n_rows != f->n_taken || f->n_rows == f->row_cap) {
         const struct kvc_row row = { .time_ns = time_ns, .input_tokens = input_tokens,
                                      .output_tokens = output_tokens, .session = KVC_ID_NONE,
                                      .tenant = KVC_ID_NONE, .model = KVC_ID_NONE,

@@ -70,6 +70,7 @@ struct kvc_forest {
 
     /* Rows in the order they came. NULL: no row has one. */
     uint64_t n_rows;
+    bool said_more; /* some column there is not among those that every row has */
     size_t row_cap;
     uint64_t *time_ns, *think_ns, *prompt_node, *output_node;
     uint32_t *input, *output, *session, *tenant, *model;

@@ -67,6 +67,7 @@ static bool appear(struct kvc_forest *f, void *column, enum kvc_forest_array arr
     if (!kvc_spill_grow(f->spill, column, &f->held[array], f->row_cap * size, false))
         return false;
     memset(*(void **)column, fill, (size_t)f->n_rows * size);
+    f->said_more = true;
     return true;
 }
 

@@ -7,48 +7,20 @@
 
 #include <string.h>
 
-/* ---- the fast reader: proves that a row is plain and right, or leaves it to the careful one ---- */
+/* ---- the fast reader: proves a row plain and right, or leaves it to the careful one ---- */
 
 struct plain_row {
-    uint64_t time_ns; /* since 1970 */
-    uint32_t input_tokens, output_tokens, images;
+    struct kvc_length_row lengths; /* time since 1970 */
+    uint32_t images;
 };
 
-struct day { /* of the last row, as the next is mostly of the same; all zero at first */
-    char text[11];
+/* "YYYY-MM-DD HH:MM:" of the last row, as the next is mostly of the same; all zero at first. */
+struct minute {
+    char text[17];
     uint64_t ns;
 };
 
 #define ROW_MOST 128 /* bytes from text on that may be read, whatever they hold */
-
-/* "HH:MM:SS" in nanoseconds. */
-static bool clock_of_day(const char *p, uint64_t *ns)
-{
-    uint64_t h, m, s;
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    static const char zero[8] = { '0', '0', ':', '0', '0', ':', '0', '0' };
-    uint64_t t, z;
-    memcpy(&t, p, 8);
-    memcpy(&z, zero, 8);
-    t ^= z;
-    /* Digits are 0 to 9 now, colons 0; anything else has a high bit in one of the sums. */
-    if ((((t + 0x7676767676767676u) | t) & 0x8080808080808080u) || (t & 0x0000ff0000ff0000u))
-        return false;
-    t = t * 10 + (t >> 8);
-    h = t & 0xff;
-    m = (t >> 24) & 0xff;
-    s = (t >> 48) & 0xff;
-#else
-    for (int i = 0; i < 8; i++)
-        if (i % 3 == 2 ? p[i] != ':' : p[i] < '0' || p[i] > '9')
-            return false;
-    h = (uint64_t)((p[0] - '0') * 10 + p[1] - '0');
-    m = (uint64_t)((p[3] - '0') * 10 + p[4] - '0');
-    s = (uint64_t)((p[6] - '0') * 10 + p[7] - '0');
-#endif
-    *ns = (h * 3600 + m * 60 + s) * 1000000000;
-    return h < 24 && m < 60 && s < 60;
-}
 
 /* Up to seven digits behind the point. */
 static bool fraction(const char **pp, uint64_t *ns)
@@ -63,23 +35,26 @@ static bool fraction(const char **pp, uint64_t *ns)
     return true;
 }
 
-static bool new_day(struct day *day, const char *text)
+static bool new_minute(struct minute *minute, const char *text)
 {
-    char midnight[19] = "....-..-.. 00:00:00";
-    memcpy(midnight, text, 11);
-    if (!kvc_time_from_date(midnight, sizeof(midnight), &day->ns))
+    char begin[19] = "....-..-.. ..:..:00";
+    memcpy(begin, text, 17);
+    if (!kvc_time_from_date(begin, sizeof(begin), &minute->ns))
         return false;
-    memcpy(day->text, text, sizeof(day->text));
+    memcpy(minute->text, text, sizeof(minute->text));
     return true;
 }
 
 /* Bytes of the row that text begins with, without its newline or carriage return; 0: not sure. */
-static size_t scan(struct day *day, bool images, const char *text, struct plain_row *row)
+static size_t scan(struct minute *minute, bool images, const char *text, struct plain_row *row)
 {
+    struct kvc_length_row *l = &row->lengths;
     const char *p = text + 19;
-    uint64_t clock, part = 0;
-    if ((memcmp(text, day->text, sizeof(day->text)) != 0 && !new_day(day, text)) ||
-        !clock_of_day(text + 11, &clock))
+    unsigned tens = (unsigned)(unsigned char)text[17] - '0';
+    unsigned ones = (unsigned)(unsigned char)text[18] - '0';
+    uint64_t part = 0;
+    if ((memcmp(text, minute->text, sizeof(minute->text)) != 0 && !new_minute(minute, text)) ||
+        tens > 5 || ones > 9)
         return 0;
     if (*p == '.') {
         p++;
@@ -88,11 +63,11 @@ static size_t scan(struct day *day, bool images, const char *text, struct plain_
     }
     if (memcmp(p, "+00:00", 6) == 0)
         p += 6;
-    row->time_ns = day->ns + clock + part;
+    l->time_ns = minute->ns + (tens * 10 + ones) * (uint64_t)1000000000 + part;
     row->images = 0;
     if (*p++ != ',' || (images && (!kvc_scan_count(&p, &row->images) || *p++ != ',')) ||
-        !kvc_scan_count(&p, &row->input_tokens) || !row->input_tokens || *p++ != ',' ||
-        !kvc_scan_count(&p, &row->output_tokens))
+        !kvc_scan_count(&p, &l->input_tokens) || !l->input_tokens || *p++ != ',' ||
+        !kvc_scan_count(&p, &l->output_tokens))
         return 0;
     return *p == '\n' || (*p == '\r' && p[1] == '\n') ? (size_t)(p - text) : 0;
 }
@@ -103,7 +78,7 @@ struct reader {
     struct kvc_csv csv;
     size_t time, images, input, output; /* columns */
     bool plain; /* the header is one of the known ones */
-    struct day day;
+    struct minute minute;
     uint64_t with_images;
 };
 
@@ -129,28 +104,28 @@ static enum kvc_status read_row(struct reader *r, struct kvc_import *im, struct 
     const struct kvc_csv *c = &r->csv;
     uint64_t images = 0;
     bool given;
-    enum kvc_status status = kvc_csv_time(c, im, r->time, KVC_UNIT_S, &row->time_ns, err);
+    enum kvc_status status = kvc_csv_time(c, im, r->time, KVC_UNIT_S, &row->lengths.time_ns, err);
     if (status == KVC_OK && r->images != KVC_CSV_NONE)
         status = kvc_csv_u64(c, r->images, &given, &images, err);
     if (status == KVC_OK && images > KVC_TOKENS_MAX)
         status = kvc_csv_wrong(c, r->images, "a number of images below 2^31 is expected", err);
     row->images = (uint32_t)images;
     if (status == KVC_OK)
-        status = kvc_csv_tokens(c, r->input, 0, &row->input_tokens, err);
+        status = kvc_csv_tokens(c, r->input, 0, &row->lengths.input_tokens, err);
     if (status == KVC_OK)
-        status = kvc_csv_tokens(c, r->output, 0, &row->output_tokens, err);
+        status = kvc_csv_tokens(c, r->output, 0, &row->lengths.output_tokens, err);
     return status;
 }
 
-static enum kvc_status hand_on(struct reader *r, struct kvc_import *im,
-                               const struct plain_row *a, bool odd, struct kvc_error *err)
+static enum kvc_status hand_on(struct reader *r, struct kvc_import *im, const struct plain_row *row,
+                               bool odd, struct kvc_error *err)
 {
-    r->with_images += a->images > 0;
-    if (!a->input_tokens) {
+    r->with_images += row->images > 0;
+    if (!row->lengths.input_tokens) {
         kvc_import_tally(im, "no context token; left out");
         return KVC_OK;
     }
-    return kvc_import_lengths(im, a->time_ns, a->input_tokens, a->output_tokens, odd, err);
+    return kvc_import_lengths(im, &row->lengths, odd, err);
 }
 
 static enum kvc_status compare(struct reader *r, struct kvc_import *im, const char *text, size_t n,
@@ -163,11 +138,12 @@ static enum kvc_status compare(struct reader *r, struct kvc_import *im, const ch
         status = read_row(r, im, &row, err);
     if (status != KVC_OK)
         return status;
-    const char *field = fast->time_ns != row.time_ns               ? "TIMESTAMP"
-                        : fast->images != row.images               ? "NumImages"
-                        : fast->input_tokens != row.input_tokens   ? "ContextTokens"
-                        : fast->output_tokens != row.output_tokens ? "GeneratedTokens"
-                                                                   : NULL;
+    const struct kvc_length_row *a = &fast->lengths, *b = &row.lengths;
+    const char *field = a->time_ns != b->time_ns               ? "TIMESTAMP"
+                        : fast->images != row.images           ? "NumImages"
+                        : a->input_tokens != b->input_tokens   ? "ContextTokens"
+                        : a->output_tokens != b->output_tokens ? "GeneratedTokens"
+                                                               : NULL;
     if (!field)
         return KVC_OK;
     return kvc_fail_at(err, KVC_ERR_INTERNAL, kvc_import_file(im), r->csv.line, field,
@@ -196,21 +172,27 @@ static void say_what_is_missing(const struct reader *r, struct kvc_import *im)
                               "not say whether it counts what the images cost", r->with_images);
 }
 
-/* The rows that lie in memory, as long as they are plain. */
+/* The rows that lie in memory, as long as they are plain, some at a time: on its own each would
+ * cost more in calls than in reading. */
 static enum kvc_status read_plain(struct reader *r, struct kvc_import *im, struct kvc_error *err)
 {
-    const char *text;
-    struct plain_row row;
-    size_t n = kvc_import_ahead(im, &text), at = 0, length;
-    enum kvc_status status = KVC_OK;
+    struct kvc_length_row rows[64];
+    const size_t most = sizeof(rows) / sizeof(rows[0]);
     bool images = r->images != KVC_CSV_NONE;
-    while (status == KVC_OK && n - at >= ROW_MOST &&
-           (length = scan(&r->day, images, text + at, &row)) > 0) {
-        length += text[at + length] == '\r' ? 2 : 1;
-        at += length;
-        kvc_import_took_line(im, length);
-        status = hand_on(r, im, &row, false, err);
-    }
+    enum kvc_status status = KVC_OK;
+    size_t n;
+    do {
+        const char *text;
+        size_t ahead = kvc_import_ahead(im, &text), at = 0, length;
+        struct plain_row row;
+        for (n = 0; n < most && ahead - at >= ROW_MOST &&
+                    (length = scan(&r->minute, images, text + at, &row)) > 0; n++) {
+            at += length + (text[at + length] == '\r' ? 2 : 1);
+            rows[n] = row.lengths;
+            r->with_images += row.images > 0;
+        }
+        status = kvc_import_lengths_ahead(im, rows, n, at, err);
+    } while (status == KVC_OK && n == most);
     return status;
 }
 
@@ -219,7 +201,7 @@ static enum kvc_status one_line(struct reader *r, struct kvc_import *im, const c
 {
     struct plain_row row;
     enum kvc_status status = KVC_OK;
-    if (!r->plain || scan(&r->day, r->images != KVC_CSV_NONE, text, &row) != n)
+    if (!r->plain || scan(&r->minute, r->images != KVC_CSV_NONE, text, &row) != n)
         return careful(r, im, text, n, err);
     if (kvc_import_compares(im))
         status = compare(r, im, text, n, &row, err);

@@ -55,8 +55,12 @@ void *kvc_import_kept(const struct kvc_import *im);
 enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *row, bool odd,
                                struct kvc_error *err);
 /* The same of a row that states nothing else: quicker. */
-enum kvc_status kvc_import_lengths(struct kvc_import *im, uint64_t time_ns, uint32_t input_tokens,
-                                   uint32_t output_tokens, bool odd, struct kvc_error *err);
+struct kvc_length_row {
+    uint64_t time_ns;
+    uint32_t input_tokens, output_tokens;
+};
+enum kvc_status kvc_import_lengths(struct kvc_import *im, const struct kvc_length_row *row,
+                                   bool odd, struct kvc_error *err);
 /* Counts and keeps a bad row; with --strict fails with it. */
 enum kvc_status kvc_import_bad(struct kvc_import *im, const struct kvc_error *bad,
                                struct kvc_error *err);
@@ -67,7 +71,9 @@ enum kvc_status kvc_import_line(struct kvc_import *im, const char **text, size_t
  * bytes, until the next call for a line; and the line of these bytes, its end included, as a row
  * taken from there. */
 size_t kvc_import_ahead(const struct kvc_import *im, const char **text);
-void kvc_import_took_line(struct kvc_import *im, size_t bytes);
+/* Hands on n rows, each a line of what lies ahead: bytes in all, newlines and all. */
+enum kvc_status kvc_import_lengths_ahead(struct kvc_import *im, const struct kvc_length_row *rows,
+                                         size_t n, size_t bytes, struct kvc_error *err);
 /* The next line of the file, blank or not, that is no row of its own: a header, or more of a row
  * that goes over several lines. */
 enum kvc_status kvc_import_line_within(struct kvc_import *im, const char **text, size_t *n,

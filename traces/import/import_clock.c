@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define YEAR_NS ((uint64_t)31556952 * 1000000000) /* 365.2425 days */
-#define SPAN_MOST_NS (10 * YEAR_NS) /* of one file: beyond it a clock or a unit is wrong */
 #define JUMP_NS ((uint64_t)60 * 1000000000) /* further back than rows get out of order */
 #define RAMP_REQUESTS 1000 /* fewer say nothing about a ramp */
 #define STRETCH_ROWS 3 /* in order on either side of a clock that starts over */
@@ -139,12 +137,12 @@ bool kvc_import_clock_allows(const struct kvc_import *im, uint64_t time_ns, stru
 {
     const struct kvc_clock *c = &im->clock;
     uint64_t apart = time_ns > c->first_ns ? time_ns - c->first_ns : c->first_ns - time_ns;
-    if (!c->any || apart <= SPAN_MOST_NS)
+    if (!c->any || apart <= KVC_CLOCK_SPAN_NS)
         return true;
     kvc_fail_at(bad, KVC_ERR_INPUT, kvc_import_file(im), im->lines.line, "timestamp",
                 "%.0f years %s the file's first request (line %llu); one of the two has a wrong "
                 "clock or unit: take it out, or see --time-unit",
-                (double)apart / (double)YEAR_NS, time_ns > c->first_ns ? "after" : "before",
+                (double)apart / (double)KVC_YEAR_NS, time_ns > c->first_ns ? "after" : "before",
                 (unsigned long long)c->first_line);
     return false;
 }

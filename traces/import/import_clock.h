@@ -7,6 +7,8 @@
 #include "traces/import/import.h"
 
 #define KVC_CLOCK_BREAKS 64
+#define KVC_YEAR_NS ((uint64_t)31556952 * 1000000000) /* 365.2425 days */
+#define KVC_CLOCK_SPAN_NS (10 * KVC_YEAR_NS) /* of one file: beyond it a clock or unit is wrong */
 
 struct kvc_clock_break { /* a row that comes much earlier than the row before */
     uint64_t row, line;
@@ -33,6 +35,19 @@ struct kvc_arrivals { /* --arrivals: of rows without a time */
     uint64_t rng, last_ns;
     bool drawn, stated; /* rows that got one; rows that have their own */
 };
+
+/* Takes the time of a row, true, when it is no earlier than the row before and fits its file, as
+ * most do: then allows and row below have nothing to add. */
+static inline bool kvc_clock_in_order(struct kvc_clock *c, uint64_t time_ns)
+{
+    if (!c->any || time_ns < c->last_ns || time_ns - c->first_ns > KVC_CLOCK_SPAN_NS)
+        return false;
+    c->stretch_rows++;
+    c->stretch_latest_ns = time_ns > c->stretch_latest_ns ? time_ns : c->stretch_latest_ns;
+    c->latest_ns = time_ns > c->latest_ns ? time_ns : c->latest_ns;
+    c->last_ns = time_ns;
+    return true;
+}
 
 enum kvc_status kvc_arrivals_init(struct kvc_arrivals *a, const struct kvc_import_options *options,
                                   struct kvc_error *err);

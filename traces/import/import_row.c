@@ -189,19 +189,34 @@ enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *
     return KVC_OK;
 }
 
-enum kvc_status kvc_import_lengths(struct kvc_import *im, uint64_t time_ns, uint32_t input_tokens,
-                                   uint32_t output_tokens, bool odd, struct kvc_error *err)
+enum kvc_status kvc_import_lengths(struct kvc_import *im, const struct kvc_length_row *row,
+                                   bool odd, struct kvc_error *err)
 {
     struct kvc_error bad;
-    if (!kvc_import_clock_allows(im, time_ns, &bad))
-        return kvc_import_bad(im, &bad, err);
+    if (!kvc_clock_in_order(&im->clock, row->time_ns)) {
+        if (!kvc_import_clock_allows(im, row->time_ns, &bad))
+            return kvc_import_bad(im, &bad, err);
+        kvc_import_clock_row(im, row->time_ns);
+    }
     im->arrivals.stated = true;
-    kvc_import_clock_row(im, time_ns);
-    enum kvc_status status = kvc_forest_add_lengths(im->forest, time_ns, input_tokens,
-                                                    output_tokens, err);
+    enum kvc_status status = kvc_forest_add_lengths(im->forest, row->time_ns, row->input_tokens,
+                                                    row->output_tokens, err);
     if (status != KVC_OK)
         return status;
     im->report.accepted++;
     im->report.odd += odd;
     return KVC_OK;
+}
+
+enum kvc_status kvc_import_lengths_ahead(struct kvc_import *im, const struct kvc_length_row *rows,
+                                         size_t n, size_t bytes, struct kvc_error *err)
+{
+    enum kvc_status status = KVC_OK;
+    im->lines.begin += bytes;
+    for (size_t i = 0; i < n && status == KVC_OK; i++) {
+        im->lines.line++;
+        im->report.rows++;
+        status = kvc_import_lengths(im, &rows[i], false, err);
+    }
+    return status;
 }
