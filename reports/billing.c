@@ -195,8 +195,8 @@ void kvc_bill_text(struct kvc_text *t, const struct kvc_bill *b, const struct kv
         return;
     kvc_text_addf(t, "  at %s, %s cached and %s for output per million tokens:\n",
                   money(b->prices.input).s, money(b->prices.cached).s, money(b->prices.output).s);
-    kvc_text_addf(t, "  %s requests cost %s, and %s if nothing had been cached: the cache saved "
-                  "%s\n", kvc_fmt_count(b->requests).s, money(b->cost_usd).s,
+    kvc_text_addf(t, "  %s requests cost %s; %s if nothing had been cached: the cache saved %s\n",
+                  kvc_fmt_count(b->requests).s, money(b->cost_usd).s,
                   money(b->cost_uncached_usd).s, money(b->cost_uncached_usd - b->cost_usd).s);
     if (b->unknown_requests)
         kvc_text_addf(t, "  %s more requests don't say what was cached: %s to %s\n",

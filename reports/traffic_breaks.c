@@ -123,7 +123,7 @@ void kvc_traffic_breaks_finding(const struct kvc_traffic *f, char *buf, size_t s
                  "of them behind %s in %.47s: out of reach of every cache until what changes "
                  "moves to the end of the prompt%s%s.",
                  kvc_fmt_percent(share).s, looks_like(b->kind), where(b).s,
-                 f->usd_per_lost_token > 0 ? ", worth up to " : "",
+                 f->usd_per_lost_token > 0 ? ". That is worth up to " : "",
                  f->usd_per_lost_token > 0 ? kvc_fmt_usd(usd_of(f, sum)).s : "");
 }
 

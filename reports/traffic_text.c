@@ -368,15 +368,14 @@ static void put_overlap(struct kvc_text *t, const struct kvc_traffic *f)
     bool others = f->trace->n_tenants > n;
     if (!f->stats.has_prefix || n < 2)
         return;
-    kvc_text_add(t, "\n  of a row's hits, what it never had itself and a column's tenant had last\n"
-                    "  ");
+    kvc_text_add(t, "\n  of a row's hits, what it never had itself and a column's tenant (numbered "
+                    "as above) had last\n  ");
     for (uint32_t k = 0; k < n; k++)
-        kvc_text_addf(t, "%s%8.7s", k ? "" : "          ",
-                      name_of(f->trace->tenant_names, p->top[k]));
+        kvc_text_addf(t, "%s%8u", k ? "" : "          ", (unsigned)k + 1);
     kvc_text_add(t, others ? "  others\n" : "\n");
     for (uint32_t i = 0; i < n; i++) {
         uint64_t hits = p->tenants[p->top[i]].seen_tokens;
-        kvc_text_addf(t, "  %-10.10s", name_of(f->trace->tenant_names, p->top[i]));
+        kvc_text_addf(t, "  %2u %-7.7s", (unsigned)i + 1, name_of(f->trace->tenant_names, p->top[i]));
         for (uint32_t k = 0; k < n + others; k++) {
             double share = kvc_ratio(p->from_tokens[i][k < n ? k : KVC_PROFILE_TENANTS], hits);
             if (k == i || isnan(share))
