@@ -275,10 +275,7 @@ static enum kvc_status print_json(const struct ceiling *c, struct kvc_error *err
     enum kvc_status st = shown_curve(c, &curve, err);
     if (st != KVC_OK)
         return st;
-    kvc_json_init(&j, true);
-    kvc_json_open_object(&j, NULL);
-    kvc_json_string(&j, "schema", "kvcast.ceiling.v1");
-    kvc_json_string(&j, "version", kvc_version());
+    kvc_cli_json_begin(&j, "kvcast.ceiling.v1");
     kvc_cli_json_trace(&j, &c->stats);
     kvc_json_open_object(&j, "content");
     json_hits(&j, &c->content, &c->stats);
@@ -296,14 +293,8 @@ static enum kvc_status print_json(const struct ceiling *c, struct kvc_error *err
         kvc_json_close(&j);
     }
     kvc_json_close(&j);
-    kvc_json_close(&j);
     kvc_curve_clear(&curve);
-    char *text = kvc_json_take(&j);
-    if (!text)
-        return kvc_fail_nomem(err);
-    fputs(text, stdout);
-    kvc_free(text);
-    return KVC_OK;
+    return kvc_cli_json_print(&j, err);
 }
 
 /* ---- text ---- */

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const struct kvc_cli_option options[] = {
     {"o", "F", NULL,
@@ -19,21 +18,11 @@ static const struct kvc_cli_option options[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-/* Writing over the trace by a slip of the fingers would lose it. */
-static bool same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
-           S_ISREG(x.st_mode);
-}
-
-static void print_json(const struct kvc_export_report *r, const char *path, const char *format)
+static enum kvc_status print_json(const struct kvc_export_report *r, const char *path,
+                                  const char *format, struct kvc_error *err)
 {
     struct kvc_json j;
-    kvc_json_init(&j, true);
-    kvc_json_open_object(&j, NULL);
-    kvc_json_string(&j, "schema", "kvcast.export.v1");
-    kvc_json_string(&j, "version", kvc_version());
+    kvc_cli_json_begin(&j, "kvcast.export.v1");
     kvc_json_string(&j, "output", path);
     kvc_json_string(&j, "format", format);
     kvc_json_u64(&j, "rows", r->rows);
@@ -42,11 +31,7 @@ static void print_json(const struct kvc_export_report *r, const char *path, cons
     for (uint32_t i = 0; i < r->n_notes; i++)
         kvc_json_string(&j, NULL, r->notes[i]);
     kvc_json_close(&j);
-    kvc_json_close(&j);
-    char *text = kvc_json_take(&j);
-    if (text)
-        puts(text);
-    kvc_free(text);
+    return kvc_cli_json_print(&j, err);
 }
 
 static int run(struct kvc_cli *cli)
@@ -62,7 +47,7 @@ static int run(struct kvc_cli *cli)
         return kvc_cli_usage(cli, in ? "one trace at a time" : "no trace named");
     if (!out)
         return kvc_cli_usage(cli, "where to? name the log with -o F, or - for stdout");
-    if (same_file(in, out))
+    if (kvc_cli_same_file(in, out))
         return kvc_cli_usage(cli, "-o %s would overwrite the trace", out);
     if (kvc_cli_json(cli) && !strcmp(out, "-"))
         return kvc_cli_usage(cli, "--json and -o - both want stdout");
@@ -78,8 +63,8 @@ static int run(struct kvc_cli *cli)
     kvc_trace_destroy(trace);
     if (status != KVC_OK)
         return kvc_cli_fail(cli, &err);
-    if (kvc_cli_json(cli))
-        print_json(&written, out, format);
+    if (kvc_cli_json(cli) && print_json(&written, out, format, &err) != KVC_OK)
+        return kvc_cli_fail(cli, &err);
     if (!kvc_cli_quiet(cli)) {
         for (uint32_t i = 0; i < written.n_notes; i++)
             fprintf(stderr, "kvcast: note: %s\n", written.notes[i]);

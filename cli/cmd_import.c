@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 
-#include "base/error.h"
 #include "base/json.h"
 #include "base/units.h"
 #include "cli/trace_args.h"
@@ -42,14 +41,6 @@ static const struct kvc_cli_option options[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-/* Writing over a log by a slip of the fingers would lose it. */
-static bool same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
-           S_ISREG(x.st_mode);
-}
-
 struct saving {
     kvc_progress_fn progress;
     void *user;
@@ -83,22 +74,16 @@ static enum kvc_status save(struct kvc_cli *cli, const struct kvc_trace *trace, 
     return status;
 }
 
-static void print_json(const struct kvc_trace_stats *s, const struct kvc_import_report *r,
-                       const char *path)
+static enum kvc_status print_json(const struct kvc_trace_stats *s,
+                                  const struct kvc_import_report *r, const char *path,
+                                  struct kvc_error *err)
 {
     struct kvc_json j;
-    kvc_json_init(&j, true);
-    kvc_json_open_object(&j, NULL);
-    kvc_json_string(&j, "schema", "kvcast.import.v1");
-    kvc_json_string(&j, "version", kvc_version());
+    kvc_cli_json_begin(&j, "kvcast.import.v1");
     kvc_json_string(&j, "output", path);
     kvc_cli_json_trace(&j, s);
     kvc_cli_json_report(&j, r);
-    kvc_json_close(&j);
-    char *text = kvc_json_take(&j);
-    if (text)
-        puts(text);
-    kvc_free(text);
+    return kvc_cli_json_print(&j, err);
 }
 
 static int write_trace(struct kvc_cli *cli, const struct kvc_trace *trace,
@@ -112,8 +97,8 @@ static int write_trace(struct kvc_cli *cli, const struct kvc_trace *trace,
     kvc_cli_progress_clear(cli);
     if (status != KVC_OK)
         return kvc_cli_fail(cli, &err);
-    if (kvc_cli_json(cli))
-        print_json(&s, report, path);
+    if (kvc_cli_json(cli) && print_json(&s, report, path, &err) != KVC_OK)
+        return kvc_cli_fail(cli, &err);
     if (!kvc_cli_quiet(cli)) {
         char blocks[128] = "no block ids";
         if (!s.has_tokens) {
@@ -160,7 +145,7 @@ static int run(struct kvc_cli *cli)
         return kvc_cli_usage(cli, "more than %zu logs", sizeof(paths) / sizeof(paths[0]));
     for (size_t i = 0; i < n; i++) {
         paths[i] = kvc_cli_argument(cli, i);
-        if (same_file(paths[i], out))
+        if (kvc_cli_same_file(paths[i], out))
             return kvc_cli_usage(cli, "-o %s would overwrite the log", out);
     }
     int rc = kvc_cli_import_options(cli, &io);

@@ -28,14 +28,11 @@ static const struct kvc_cli_option options[] = {
     {NULL, NULL, NULL, NULL},
 };
 
-static char *json_of(const struct kvc_traffic *f, const struct kvc_import_report *r,
-                     const struct kvc_bill *bill)
+static enum kvc_status print_json(const struct kvc_traffic *f, const struct kvc_import_report *r,
+                                  const struct kvc_bill *bill, struct kvc_error *err)
 {
     struct kvc_json j;
-    kvc_json_init(&j, true);
-    kvc_json_open_object(&j, NULL);
-    kvc_json_string(&j, "schema", "kvcast.inspect.v1");
-    kvc_json_string(&j, "version", kvc_version());
+    kvc_cli_json_begin(&j, "kvcast.inspect.v1");
     kvc_cli_json_trace(&j, &f->stats);
     kvc_traffic_json(&j, f);
     kvc_bill_json(&j, bill, r);
@@ -44,8 +41,7 @@ static char *json_of(const struct kvc_traffic *f, const struct kvc_import_report
         kvc_cli_json_report(&j, r);
     else
         kvc_json_null(&j, "import");
-    kvc_json_close(&j);
-    return kvc_json_take(&j);
+    return kvc_cli_json_print(&j, err);
 }
 
 static void row_count(struct kvc_text *t, uint64_t n, const char *what)
@@ -96,13 +92,11 @@ static const char *title_of(const char *path)
     return strcmp(path, "-") == 0 ? "stdin" : slash && slash[1] ? slash + 1 : path;
 }
 
-static enum kvc_status print(const struct kvc_cli *cli, char *text, struct kvc_error *err)
+static enum kvc_status print_text(char *text, struct kvc_error *err)
 {
     if (!text)
         return kvc_fail_nomem(err);
     fputs(text, stdout);
-    if (kvc_cli_json(cli))
-        putchar('\n');
     kvc_free(text);
     return KVC_OK;
 }
@@ -119,17 +113,13 @@ static enum kvc_status show_engines(const struct kvc_cli *cli, const struct kvc_
         text_rows(&t, r, false);
         if (t.failed)
             kvc_text_clear(&t);
-        return print(cli, t.buf, err);
+        return print_text(t.buf, err);
     }
-    kvc_json_init(&j, true);
-    kvc_json_open_object(&j, NULL);
-    kvc_json_string(&j, "schema", "kvcast.inspect.v1");
-    kvc_json_string(&j, "version", kvc_version());
+    kvc_cli_json_begin(&j, "kvcast.inspect.v1");
     kvc_json_null(&j, "trace");
     kvc_engines_json(&j, r);
     kvc_cli_json_report(&j, r);
-    kvc_json_close(&j);
-    return print(cli, kvc_json_take(&j), err);
+    return kvc_cli_json_print(&j, err);
 }
 
 static enum kvc_status show(const struct kvc_cli *cli, const struct kvc_traffic *f,
@@ -137,8 +127,8 @@ static enum kvc_status show(const struct kvc_cli *cli, const struct kvc_traffic 
                             struct kvc_error *err)
 {
     const char *html = kvc_cli_value(cli, "report");
-    enum kvc_status status = print(cli, kvc_cli_json(cli) ? json_of(f, r, bill)
-                                                          : text_of(f, r, bill), err);
+    enum kvc_status status = kvc_cli_json(cli) ? print_json(f, r, bill, err)
+                                               : print_text(text_of(f, r, bill), err);
     if (status == KVC_OK && html)
         status = kvc_traffic_html(f, html, err);
     if (status == KVC_OK && html && !kvc_cli_quiet(cli))
@@ -147,8 +137,8 @@ static enum kvc_status show(const struct kvc_cli *cli, const struct kvc_traffic 
 }
 
 /* Of a cache's references to objects: no prompts, so nothing of what follows has a meaning. */
-static void show_objects(const struct kvc_cli *cli, const struct kvc_trace_stats *s,
-                         const struct kvc_import_report *report)
+static enum kvc_status show_objects(const struct kvc_cli *cli, const struct kvc_trace_stats *s,
+                                    const struct kvc_import_report *report, struct kvc_error *err)
 {
     struct kvc_json j;
     if (!kvc_cli_json(cli)) {
@@ -157,19 +147,12 @@ static void show_objects(const struct kvc_cli *cli, const struct kvc_trace_stats
                "'kvcast ceiling' gives the hits of caches of any size.\n",
                kvc_fmt_count(s->requests).s, kvc_fmt_seconds((double)s->span_ns * 1e-9).s,
                kvc_fmt_count(s->blocks).s, s->digest);
-        return;
+        return KVC_OK;
     }
-    kvc_json_init(&j, true);
-    kvc_json_open_object(&j, NULL);
-    kvc_json_string(&j, "schema", "kvcast.inspect.v1");
-    kvc_json_string(&j, "version", kvc_version());
+    kvc_cli_json_begin(&j, "kvcast.inspect.v1");
     kvc_cli_json_trace(&j, s);
     kvc_cli_json_report(&j, report);
-    kvc_json_close(&j);
-    char *text = kvc_json_take(&j);
-    if (text)
-        puts(text);
-    kvc_free(text);
+    return kvc_cli_json_print(&j, err);
 }
 
 static int run(struct kvc_cli *cli)
@@ -207,9 +190,9 @@ static int run(struct kvc_cli *cli)
         kvc_trace_stats(trace, &stats);
     if (status == KVC_OK && !stats.has_tokens) {
         kvc_cli_import_report(cli, &report);
-        show_objects(cli, &stats, &report);
+        status = show_objects(cli, &stats, &report, &err);
         kvc_trace_destroy(trace);
-        return KVC_EXIT_OK;
+        return status == KVC_OK ? KVC_EXIT_OK : kvc_cli_fail(cli, &err);
     }
     if (status == KVC_OK)
         status = kvc_traffic_make(&traffic, trace, title_of(path), bytes, &err);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/trace_args.h"
 
+#include "base/alloc.h"
+#include "base/error.h"
 #include "base/units.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* "10m:2h", ":2h" or "10m:". */
 static int parse_window(struct kvc_cli *cli, const char *text, struct kvc_import_options *out)
@@ -55,6 +58,32 @@ int kvc_cli_import_options(struct kvc_cli *cli, struct kvc_import_options *out)
     out->csv_columns = kvc_cli_value(cli, "csv-columns");
     out->progress = kvc_cli_progress(cli, &out->progress_user);
     return KVC_EXIT_OK;
+}
+
+bool kvc_cli_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
+           S_ISREG(x.st_mode);
+}
+
+void kvc_cli_json_begin(struct kvc_json *j, const char *schema)
+{
+    kvc_json_init(j, true);
+    kvc_json_open_object(j, NULL);
+    kvc_json_string(j, "schema", schema);
+    kvc_json_string(j, "version", kvc_version());
+}
+
+enum kvc_status kvc_cli_json_print(struct kvc_json *j, struct kvc_error *err)
+{
+    kvc_json_close(j);
+    char *text = kvc_json_take(j);
+    if (!text)
+        return kvc_fail_nomem(err);
+    puts(text);
+    kvc_free(text);
+    return KVC_OK;
 }
 
 void kvc_cli_json_trace(struct kvc_json *j, const struct kvc_trace_stats *s)

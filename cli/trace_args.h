@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What import and inspect share: options of reading a log, and the trace and the report as JSON. */
+ * What commands on traces share: options of reading a log, and the parts of JSON documents. */
 #ifndef KVC_CLI_TRACE_ARGS_H
 #define KVC_CLI_TRACE_ARGS_H
 
@@ -21,9 +21,15 @@
     {"salt-file", "F", "drawn at random",                                                          \
      "key of the hashes made of texts, 16 bytes or more; results are the same whatever it is"}
 
-/* --format, --block-tokens, --strict, --time-unit, --window, --arrivals, --tenant-field, progress; returns an exit
- * code. */
+/* --format, --block-tokens, --strict, --time-unit, --window, --arrivals, --tenant-field, progress;
+ * returns an exit code. */
 int kvc_cli_import_options(struct kvc_cli *cli, struct kvc_import_options *out);
+/* Whether both paths are one regular file: writing over it by a slip of the fingers would lose it. */
+bool kvc_cli_same_file(const char *a, const char *b);
+/* A document of that schema begins. */
+void kvc_cli_json_begin(struct kvc_json *j, const char *schema);
+/* .. and ends, and goes to stdout. Fails only when memory runs out. */
+enum kvc_status kvc_cli_json_print(struct kvc_json *j, struct kvc_error *err);
 /* "trace": {..} with the keys of ceiling --json and some more. */
 void kvc_cli_json_trace(struct kvc_json *j, const struct kvc_trace_stats *stats);
 /* "import": {..}: rows, and what became of them. */
