@@ -128,7 +128,7 @@ static enum kvc_status choose_format(struct kvc_import *im, const struct kvc_str
         return unknown_format(im, head, n, names, err);
     if (im->format && im->format != *f)
         return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, NULL,
-                           "this is a %s log, the file before a %s one; import them apart",
+                           "this log is of the format %s, the one before of %s; import them apart",
                            (*f)->name, im->format->name);
     im->format = *f;
     im->supposed = im->options->block_tokens ? im->options->block_tokens
