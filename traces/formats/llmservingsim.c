@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "traces/formats/token_chain.h"
+#include "traces/import/alignment.h"
 #include "traces/import/intern.h"
 #include "traces/parse/fields.h"
 #include "traces/parse/scan.h"
@@ -21,7 +22,7 @@ struct tokens_row { /* a row as read, before blocks are cut */
 };
 
 struct reader {
-    struct kvc_id_buffer scan_in, scan_out, read_in, read_out, blocks;
+    struct kvc_id_buffer scan_in, scan_out, read_in, read_out, blocks, states;
     const char *text;
     size_t n;
 };
@@ -233,6 +234,23 @@ static bool cut(struct reader *r, const struct tokens_row *t, uint32_t block,
     return true;
 }
 
+/* How much prompts share to the token, whatever the block. */
+static bool watch_alignment(struct kvc_import *im, struct reader *r, const struct tokens_row *t,
+                            const struct kvc_log_row *row)
+{
+    struct kvc_token_chain c = { .block = 1 };
+    size_t known = t->out ? (size_t)t->n_in + t->n_out - 1 : t->n_in;
+    if (!t->in || !kvc_alignment_wants(im, known))
+        return true;
+    if (!kvc_grow((void **)&r->states.v, &r->states.cap, known, sizeof(*r->states.v)))
+        return false;
+    for (size_t i = 0; i < t->n_in; i++)
+        kvc_token_chain_add(&c, t->in[i], r->states.v);
+    for (size_t i = 0; t->out && c.blocks < known; i++)
+        kvc_token_chain_add(&c, t->out[i], r->states.v);
+    return kvc_alignment_row(im, row, r->states.v, t->n_in, known);
+}
+
 /* ---- the format ---- */
 
 static bool same_ids(const uint64_t *a, const uint64_t *b, size_t n)
@@ -271,7 +289,7 @@ static enum kvc_status hand_on(struct kvc_import *im, struct reader *r, const st
     struct kvc_log_row row = { .time_ns = t->time_ns, .think_ns = think_ns,
                                .input_tokens = t->n_in, .output_tokens = t->n_out,
                                .session = { session, session ? strlen(session) : 0 } };
-    if (!cut(r, t, kvc_import_block_tokens(im), &row))
+    if (!cut(r, t, kvc_import_block_tokens(im), &row) || !watch_alignment(im, r, t, &row))
         return kvc_fail_nomem(err);
     return kvc_import_row(im, &row, odd, err);
 }
@@ -420,6 +438,7 @@ static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
     kvc_free(r.read_in.v);
     kvc_free(r.read_out.v);
     kvc_free(r.blocks.v);
+    kvc_free(r.states.v);
     return status;
 }
 

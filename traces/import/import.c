@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "traces/canonical.h"
+#include "traces/import/alignment.h"
 #include "traces/import/anonymize.h"
 #include "traces/import/salt.h"
 #include "traces/import/sniff.h"
@@ -202,6 +203,7 @@ static enum kvc_status finish(struct kvc_import *im, struct kvc_trace **out, str
         status = kvc_import_window(im, err);
     if (status != KVC_OK)
         return status;
+    kvc_alignment_note(im, block);
     if (!im->report.accepted) {
         if (im->report.n_shown && err)
             *err = im->report.shown[0];
@@ -236,6 +238,7 @@ static void clear(struct kvc_import *im)
 {
     kvc_forest_destroy(im->forest);
     kvc_breaks_destroy(im->breaks);
+    kvc_alignment_destroy(im);
     kvc_session_names_clear(&im->sessions);
     kvc_intern_clear(&im->tenants);
     kvc_intern_clear(&im->models);

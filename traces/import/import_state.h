@@ -40,6 +40,7 @@ struct kvc_import {
     struct kvc_intern tenants, models, text_ids, root_keys;
     uint64_t name_key[2]; /* of --anonymize */
     struct kvc_breaks *breaks;
+    struct kvc_alignment *alignment; /* NULL: no row with tokens or text yet */
     struct kvc_intern variants; /* adapters and salts */
     struct kvc_intern places; /* names of documents */
     uint32_t place;           /* of the document being read, else KVC_ID_NONE */

@@ -316,6 +316,7 @@ void kvc_text_destroy(struct kvc_import *im)
     kvc_intern_clear(&t->models);
     kvc_free(t->rates);
     kvc_free(t->chain.ids);
+    kvc_free(t->fine.ids);
     kvc_free(t->ends.young);
     kvc_free(t->ends.old);
     kvc_free(t->path);

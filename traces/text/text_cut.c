@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "traces/import/alignment.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -279,6 +280,29 @@ static enum kvc_status add_answer(struct cutter *k, const struct kvc_prompt *p,
 
 /* ---- the row ---- */
 
+/* How much prompts share to the token, whatever the block. What a tokenizer refuses was refused
+ * before. */
+static bool watch_alignment(const struct cutter *row_cutter, const struct kvc_prompt *p,
+                            const struct kvc_log_row *row, bool answer_known)
+{
+    struct kvc_text_import *t = row_cutter->t;
+    struct cutter k = { .im = row_cutter->im, .t = t, .c = &t->fine };
+    struct kvc_text_cut cut = row_cutter->c->cut;
+    size_t tokens = (size_t)(row_cutter->c->at / KVC_TOKEN_UNIT) + 1, prompt;
+    if (!kvc_alignment_wants(k.im, tokens))
+        return true;
+    cut.block_tokens = 1;
+    kvc_chain_start(k.c, &cut);
+    if (t->encoder && !p->chat)
+        add_around(&k);
+    enum kvc_status status = add_pieces(&k, p, 0, p->n_input, NULL);
+    prompt = k.c->n_ids;
+    if (status == KVC_OK && answer_known)
+        status = add_pieces(&k, p, p->n_input, p->n_pieces, NULL);
+    return !k.c->failed && (status != KVC_OK ||
+                            kvc_alignment_row(k.im, row, k.c->ids, prompt, k.c->n_ids));
+}
+
 /* The prompt's ids, and behind them those of prompt and answer where that is known. full: blocks
  * of the prompt that are whole; partial: the chain's state at the end of its input. */
 static bool set_ids(struct kvc_text_import *t, struct kvc_log_row *row, uint64_t partial, size_t at_end,
@@ -390,7 +414,8 @@ enum kvc_status kvc_text_cut_row(struct kvc_import *im, struct kvc_text_import *
         return kvc_fail_nomem(err);
     t->chats += p->chat;
     t->texts += !p->chat;
-    if (!set_ids(t, row, partial, at_end, answer_known))
+    if (!set_ids(t, row, partial, at_end, answer_known) ||
+        !watch_alignment(&k, p, row, answer_known))
         return kvc_fail_nomem(err);
     return kvc_import_row(im, row, facts->odd, err);
 }

@@ -66,7 +66,7 @@ struct kvc_text_import {
     size_t n_held, held_cap, held_bytes;
     size_t last_file;
     uint32_t last_place;
-    struct kvc_text_chain chain;
+    struct kvc_text_chain chain, fine; /* fine: blocks of one token */
     struct kvc_text_ends ends;
     uint64_t *path; /* scratch: ids with a tail */
     size_t path_cap;
