@@ -37,6 +37,12 @@ double kvc_traffic_bound(const struct kvc_traffic *f)
     return kvc_ratio(f->profile.seen_tokens, f->stats.input_tokens);
 }
 
+double kvc_traffic_judged(const struct kvc_traffic *f, const struct kvc_tenant_profile *one)
+{
+    bool judged = f->stats.has_prefix && one->unknown_tokens < one->input_tokens;
+    return judged ? (double)one->input_tokens : (double)NAN;
+}
+
 double kvc_traffic_measured(const struct kvc_traffic *f)
 {
     return kvc_ratio(f->profile.cached_tokens, f->profile.cached_of_tokens);

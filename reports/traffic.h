@@ -33,6 +33,8 @@ void kvc_traffic_findings(struct kvc_traffic *traffic);
 
 /* Of all input tokens; NAN without prefix information. */
 double kvc_traffic_bound(const struct kvc_traffic *traffic);
+/* The input tokens that a tenant's shares are of; NAN when the log says of none what they share. */
+double kvc_traffic_judged(const struct kvc_traffic *traffic, const struct kvc_tenant_profile *one);
 double kvc_traffic_measured(const struct kvc_traffic *traffic); /* of the rows that state it */
 /* Of the tokens seen before, those that a sliding TTL of age_limit_ns[age] loses. */
 double kvc_traffic_ttl_loss(const struct kvc_traffic *traffic, size_t age);

@@ -423,7 +423,7 @@ static void put_tenants(const struct view *v)
     kvc_html_table(t, "Tenant|#Requests|#Input tokens|#Hit rate at most|#Own only");
     for (uint32_t i = 0; i < p->n_top; i++) {
         const struct kvc_tenant_profile *one = &p->tenants[p->top[i]];
-        double whole = v->f->stats.has_prefix ? (double)one->input_tokens : (double)NAN;
+        double whole = kvc_traffic_judged(v->f, one);
         put_row_name(t, name_of(v->f->trace->tenant_names, p->top[i]));
         kvc_html_number(t, kvc_fmt_count(one->requests));
         kvc_html_number(t, kvc_fmt_tokens((double)one->input_tokens));

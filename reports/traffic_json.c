@@ -276,7 +276,7 @@ static void put_tenants(struct kvc_json *j, const struct kvc_traffic *f)
         if (p->tenants) {
             const struct kvc_tenant_profile *one = &p->tenants[i];
             kvc_json_u64(j, "input_tokens", one->input_tokens);
-            if (f->stats.has_prefix) {
+            if (!isnan(kvc_traffic_judged(f, one))) {
                 kvc_json_u64(j, "hit_tokens", one->seen_tokens);
                 kvc_json_u64(j, "own_hit_tokens", one->own_seen_tokens);
             } else {

@@ -348,7 +348,7 @@ static void put_tenants(struct kvc_text *t, const struct kvc_traffic *f)
         kvc_text_addf(t, "  %-28.28s", name_of(f->trace->tenant_names, p->top[i]));
         put_cell(t, kvc_fmt_count(one->requests), 12);
         put_cell(t, kvc_fmt_count(one->input_tokens), 18);
-        double whole = f->stats.has_prefix ? (double)one->input_tokens : (double)NAN;
+        double whole = kvc_traffic_judged(f, one);
         put_cell(t, kvc_fmt_percent((double)one->seen_tokens / whole), 12);
         put_cell(t, kvc_fmt_percent((double)one->own_seen_tokens / whole), 12);
         put_cell(t, kvc_fmt_percent((double)(one->seen_tokens - one->own_seen_tokens) / whole),

@@ -53,6 +53,20 @@ PATH="$dir" "$kvcast" inspect "$dir/t.jsonl" --report "$dir/u.html" --quiet >/de
     grep -q 'gnuplot is not installed' "$dir/u.html" && grep -q 'Time to live' "$dir/u.html"
 report $? "without gnuplot, tables and a word about it"
 
+# A tenant of which no prompt has ids: unknown, not 0
+cat >"$dir/u.jsonl" <<'LOG'
+{"timestamp": 0, "input_length": 1024, "output_length": 5, "hash_ids": [1, 2], "user": "a"}
+{"timestamp": 1000, "input_length": 1024, "output_length": 5, "hash_ids": [1, 2], "user": "a"}
+{"timestamp": 2000, "input_length": 1024, "output_length": 5, "hash_ids": [], "user": "b"}
+LOG
+inspect "$dir/u.jsonl"
+holds "a tenant without ids has null hits" \
+    '{"name":"a","requests":2,"input_tokens":2048,"hit_tokens":1024,"own_hit_tokens":1024}' \
+    '{"name":"b","requests":1,"input_tokens":1024,"hit_tokens":null,"own_hit_tokens":null}'
+"$kvcast" inspect "$dir/u.jsonl" --report "$dir/u.html" --quiet >"$dir/text" 2>"$dir/err"
+grep -q '^  b  *1  *1,024  *unknown  *unknown  *unknown$' "$dir/text"; report $? "and the text says unknown"
+grep '<td class="name">b</td>' "$dir/u.html" | grep -q unknown; report $? "and the page"
+
 refused "a dtype without a model" 2 "nothing without --model" inspect "$dir/t.jsonl" --kv-dtype fp8
 refused "an unknown model" 2 "nosuch" inspect "$dir/t.jsonl" --model nosuch
 refused "no trace" 2 "no trace" inspect

@@ -103,6 +103,27 @@ static void what_it_hides_would_show_without(void **state)
     }
 }
 
+/* A file without the header that its format has begins with a row: errors don't quote it. */
+static void what_stands_for_a_header_is_not_quoted(void **state)
+{
+    static const struct {
+        const char *format, *text;
+    } files[] = {
+        {"azure", SECRET ",1,2\n"}, {"burstgpt", SECRET ",1,2\n"}, {"vidur", SECRET ",1,2\n"},
+        {"libcachesim", SECRET "," SECRET "2," SECRET "3\n"}, {"kvcast-csv", SECRET ",1\n"},
+        {"blis-tracev2", "request_id,arrival_time_us," SECRET "\n0,0,1\n"},
+        {"litellm", SECRET ",1,2\n1,2,3\n"}, {"langfuse", SECRET ",1,2\n1,2,3\n"},
+        {NULL, "{\"" SECRET "\":1}\n"}, {NULL, SECRET "," SECRET "\n"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        struct kvc_import_options o = {.struct_size = sizeof(o), .anonymize = true,
+                                       .format = files[i].format};
+        clean(files[i].format ? files[i].format : "no format",
+              trace_import_error(trace_text("log", files[i].text), &o));
+    }
+}
+
 /* The same salt gives the same names, so that two imports can be laid side by side. */
 static void names_follow_the_salt(void **state)
 {
@@ -130,6 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_planted_secret_stays_out),
         cmocka_unit_test(what_it_hides_would_show_without),
+        cmocka_unit_test(what_stands_for_a_header_is_not_quoted),
         cmocka_unit_test(names_follow_the_salt),
     };
     return cmocka_run_group_tests(tests, trace_files_setup, trace_files_teardown);

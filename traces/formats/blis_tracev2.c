@@ -221,6 +221,7 @@ static enum kvc_status read_header(struct kvc_import *im, struct reader *r, bool
             kvc_csv_clear(&r->csv);
             status = kvc_csv_header(&r->csv, text, n, kvc_import_file(im), err);
             r->csv.line = kvc_import_line_number(im);
+            r->csv.hide = kvc_import_options_of(im)->anonymize;
             break;
         }
         if (n && (status = take_header_line(im, r, text, n, err)) != KVC_OK)

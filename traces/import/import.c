@@ -102,6 +102,8 @@ static enum kvc_status unknown_format(const struct kvc_import *im, const char *h
                            "nested deeper than %d levels, which no row of a known format is",
                            KVC_JSON_DEPTH);
     kvc_sniff_keys(head, n, keys, sizeof(keys));
+    if (im->options->anonymize)
+        keys[0] = '\0';
     return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, NULL,
                        "not a log in a known format%s%s; name it with --format when it is one of "
                        "%s", keys[0] ? ", its first row has the fields " : "", keys, names);

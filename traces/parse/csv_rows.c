@@ -122,6 +122,7 @@ enum kvc_status kvc_csv_open(struct kvc_csv *csv, struct kvc_import *im, struct 
     } while (n == byte_order_mark(text, n));
     enum kvc_status status = kvc_csv_header(csv, text, n, kvc_import_file(im), err);
     csv->line = kvc_import_line_number(im);
+    csv->hide = kvc_import_options_of(im)->anonymize;
     return status;
 }
 
@@ -140,6 +141,10 @@ static enum kvc_status missing_column(const struct kvc_csv *csv, const char *nam
 {
     char have[200];
     size_t used = 0;
+    if (csv->hide)
+        return kvc_fail_at(err, KVC_ERR_INPUT, csv->file, csv->line, NULL,
+                           "no column \"%.*s\" among the %zu of the header",
+                           (int)strcspn(names, "|"), names, csv->n_columns);
     for (size_t i = 0; i < csv->n_columns && i < NAMES_SHOWN && used < sizeof(have) - 1; i++)
         used += (size_t)snprintf(have + used, sizeof(have) - used, "%s%.*s", i ? ", " : "",
                                  (int)(csv->name[i].n < 40 ? csv->name[i].n : 40),

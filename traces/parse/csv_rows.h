@@ -20,6 +20,7 @@ struct kvc_csv {
     size_t *at;
     size_t cap;
     bool ready;
+    bool hide; /* errors name no columns, which may be a row of a file without a header */
 };
 
 /* Reads the header, the next line that is not blank. Clear it in any case. */

@@ -41,6 +41,7 @@ struct kvc_hot_prefix { /* a segment: the stretch of prompts from one depth to a
 struct kvc_tenant_profile {
     uint64_t requests, input_tokens, seen_tokens;
     uint64_t own_seen_tokens; /* seen in an earlier request of its own */
+    uint64_t unknown_tokens;  /* of prompts without ids */
 };
 
 struct kvc_offered { /* what would be seen before if .. */

@@ -33,6 +33,8 @@ static bool own_reuse(const struct kvc_trace *t, struct kvc_profile *p)
             mark[s] = me + 1;
         p->tenants[me].requests++;
         p->tenants[me].input_tokens += t->input_tokens[r];
+        if (!kvc_trace_blocks(t, r) && t->input_tokens[r] >= t->block_tokens)
+            p->tenants[me].unknown_tokens += t->input_tokens[r];
         p->tenants[me].own_seen_tokens += s == KVC_SEG_NONE ? 0 : clip(t, r, end_of(t, s));
     }
     kvc_free(mark);
