@@ -147,6 +147,10 @@ static int run(struct kvc_cli *cli)
         paths[i] = kvc_cli_argument(cli, i);
         if (kvc_cli_same_file(paths[i], out))
             return kvc_cli_usage(cli, "-o %s would overwrite the log", out);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(paths[i], paths[k]) == 0)
+                return kvc_cli_usage(cli, "%s is named twice: its rows would count twice",
+                                     paths[i]);
     }
     int rc = kvc_cli_import_options(cli, &io);
     if (rc != KVC_EXIT_OK)

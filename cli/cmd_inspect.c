@@ -169,6 +169,9 @@ static int run(struct kvc_cli *cli)
     uint64_t bytes = 0;
     if (kvc_cli_count(cli) != 1)
         return kvc_cli_usage(cli, kvc_cli_count(cli) ? "one trace at a time" : "no trace named");
+    const char *page = kvc_cli_value(cli, "report");
+    if (page && kvc_cli_same_file(path, page))
+        return kvc_cli_usage(cli, "--report %s would overwrite the log", page);
     if (kvc_cli_value(cli, "kv-dtype") && !model)
         return kvc_cli_usage(cli, "--kv-dtype says nothing without --model");
     int rc = kvc_cli_import_options(cli, &io);

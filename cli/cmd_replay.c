@@ -125,6 +125,19 @@ static enum kvc_status write_reports(struct replay *r, struct kvc_error *err)
     return st;
 }
 
+static int refuse_overwriting(const struct replay *r)
+{
+    static const char *const outputs[] = {"report", "db", "requests"};
+    for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
+        const char *out = kvc_cli_value(r->cli, outputs[i]);
+        bool trace = out && kvc_cli_same_file(r->trace_path, out);
+        if (trace || (out && r->scenario_path && kvc_cli_same_file(r->scenario_path, out)))
+            return kvc_cli_usage(r->cli, "--%s %s would overwrite the %s", outputs[i], out,
+                                 trace ? "log" : "scenario");
+    }
+    return KVC_EXIT_OK;
+}
+
 static int replay_main(struct kvc_cli *cli)
 {
     struct replay r = {.cli = cli};
@@ -146,6 +159,8 @@ static int replay_main(struct kvc_cli *cli)
         rc = kvc_cli_usage(cli, "no trace: give a log or .kvt, or a scenario that names one");
         goto out;
     }
+    if (st == KVC_OK && (rc = refuse_overwriting(&r)) != KVC_EXIT_OK)
+        goto out;
     if (st == KVC_OK)
         st = open_trace(&r, &io, &err);
     if (st == KVC_OK)

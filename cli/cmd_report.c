@@ -64,6 +64,8 @@ static int report_main(struct kvc_cli *cli)
     if (kvc_cli_count(cli) != 1)
         return kvc_cli_usage(cli, "give one file: the JSON of a replay, or a results database");
     path = path ? path : "-";
+    if (kvc_cli_same_file(kvc_cli_argument(cli, 0), path))
+        return kvc_cli_usage(cli, "-o %s would overwrite the run itself", path);
     if (kvc_cli_json(cli) && format && strcmp(format, "json") != 0)
         return kvc_cli_usage(cli, "--json and --format %s contradict one another", format);
     format = kvc_cli_json(cli) ? "json" : format ? format : format_of(path);

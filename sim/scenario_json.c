@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "traces/parse/stream.h"
+#include "traces/trace.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -257,6 +258,8 @@ bool kvc_scenario_sniff(const char *path)
     bool scenario = false, json = named_json(path);
     struct kvc_jval *root = NULL;
     struct stat info;
+    if (kvc_trace_recognised(path)) /* rows of many logs have a "model" or "engine", as scenarios do */
+        return false;
     /* what a pipe has given can't be read again */
     if (!strcmp(path, "-") || stat(path, &info) != 0 || !S_ISREG(info.st_mode) ||
         read_whole(path, SNIFF_BYTES, &text, &n, NULL) != KVC_OK)

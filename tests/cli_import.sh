@@ -41,7 +41,8 @@ for form in "cat" "gzip -c" "zstd -qc"; do
 done
 expect "import --json" 0 "" import --json "$dir/log.jsonl" -o "$dir/t.kvt"
 grep -q '"accepted": 3' "$dir/out"; report $? "import --json counts rows"
-expect "several logs are merged" 0 "6 requests" import "$dir/log.jsonl" "$dir/log.jsonl" -o "$dir/u.kvt"
+cp "$dir/log.jsonl" "$dir/same.jsonl"
+expect "several logs are merged" 0 "6 requests" import "$dir/log.jsonl" "$dir/same.jsonl" -o "$dir/u.kvt"
 
 # ---- bad rows ----
 { row 0 512 1; row -1 512 1; row 5 512 '1'; echo '{"timestamp":'; } >"$dir/bad.jsonl"
@@ -109,6 +110,32 @@ fi
 # ---- usage ----
 expect "no log" 2 "no log named" import -o "$dir/x.kvt"
 expect "no output" 2 "where to" import "$dir/log.jsonl"
+printf '\n \n\n' >"$dir/blank.jsonl"
+expect "blank lines only" 3 "blank lines and nothing else" import "$dir/blank.jsonl" -o "$dir/b.kvt"
+expect "a log named twice" 2 "named twice" import "$dir/log.jsonl" "$dir/log.jsonl" -o "$dir/b.kvt"
+expect "stdin named twice" 2 "named twice" import - - -o "$dir/b.kvt"
+cat >"$dir/idle.jsonl" <<'LOG'
+{"timestamp": 0, "input_length": 10, "output_length": 5, "hash_ids": [1], "engine": "a"}
+{"timestamp": 1, "input_length": 10, "output_length": 5, "hash_ids": [1], "engine": "b"}
+LOG
+expect "a tenant field that no row has" 0 "field nosuch: no row names a tenant" \
+    import "$dir/idle.jsonl" -o "$dir/b.kvt" --tenant-field nosuch
+expect "a key field that no row has" 0 "key-field nosuch: not read in any row of this mooncake log" \
+    import "$dir/idle.jsonl" -o "$dir/b.kvt" --key-field nosuch
+expect "arrivals for a log with times" 0 "arrivals had nothing to do" \
+    import "$dir/idle.jsonl" -o "$dir/b.kvt" --arrivals poisson:2
+"$kvcast" import "$dir/idle.jsonl" -o "$dir/b.kvt" --key-field engine --tenant-field engine 2>"$dir/err"
+! grep -q -e '-field' "$dir/err"; report $? "no such note where the field is there"
+for what in "inspect --report" "replay --preset kga-rag --report" "replay --preset kga-rag --requests" \
+    "replay --preset kga-rag --db"; do
+    cp "$dir/idle.jsonl" "$dir/own.jsonl"
+    # shellcheck disable=SC2086
+    set -- $what
+    command=$1
+    shift
+    expect "$what refuses its own log" 2 "would overwrite the log" "$command" "$dir/own.jsonl" "$@" "$dir/own.jsonl"
+    cmp -s "$dir/idle.jsonl" "$dir/own.jsonl"; report $? "and leaves it as it is"
+done
 expect "the log is not overwritten" 2 "overwrite" import "$dir/log.jsonl" -o "$dir/log.jsonl"
 expect "an unknown format" 2 "unknown format" import --format csv "$dir/log.jsonl" -o "$dir/x.kvt"
 expect "a block size of 0" 2 "block-tokens" import --block-tokens 0 "$dir/log.jsonl" -o "$dir/x.kvt"

@@ -407,6 +407,13 @@ static void scenarios_and_logs_are_told_apart(void **state)
         {"{\"timestamp\": 0, \"input_length\": 5, \"output_length\": 1, \"hash_ids\": [0]}\n", false},
         {"{\"timestamp\": 0, \"input_length\": 5}\n{\"timestamp\": 1}\n", false},
         {"{\"modell\": 1}", true}, /* the rest by the name, which ends in .json */
+        /* rows of logs with keys that scenarios have, too */
+        {"{\"timestamp\": 0, \"input_length\": 5, \"output_length\": 1, \"model\": \"m\"}\n", false},
+        {"{\"startTime\":\"2026-01-01T00:00:00Z\",\"prompt_tokens\":1,\"completion_tokens\":1,"
+         "\"spend\":0,\"api_key\":\"k\",\"call_type\":\"c\",\"model\":\"m\"}\n", false},
+        {"{\"id\":\"s\",\"models\":[\"m\"],\"block_size\":64,\"requests\":[{\"t\":0,\"type\":\"n\","
+         "\"model\":\"m\",\"in\":1,\"out\":1,\"hash_ids\":[]}]}", false},
+        {"TIMESTAMP,ContextTokens,GeneratedTokens\n", false},
         {"timestamp,a,b\n", true},
         {"", true},
         {"[1]", true},

@@ -2,6 +2,9 @@
 #include "base/error.h"
 #include "traces/import/import.h"
 #include "traces/kvt.h"
+#include "traces/trace.h"
+
+#include <sys/stat.h>
 
 static bool is_of_logs(const struct kvc_import_options *o)
 {
@@ -29,4 +32,20 @@ enum kvc_status kvc_trace_open(struct kvc_trace **out, const char *path,
     }
     kvc_stream_close(stream);
     return status;
+}
+
+bool kvc_trace_recognised(const char *path)
+{
+    struct kvc_stream *stream = NULL;
+    struct stat info;
+    size_t n;
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode) ||
+        kvc_stream_open(&stream, path, NULL) != KVC_OK)
+        return false;
+    const char *head = kvc_stream_head(stream, &n);
+    bool known = kvc_stream_is_kvt(stream) || kvc_stream_is_tar(stream);
+    for (const struct kvc_format *const *f = kvc_format_table; *f && !known; f++)
+        known = (*f)->sniff(head, n);
+    kvc_stream_close(stream);
+    return known;
 }

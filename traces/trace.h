@@ -115,4 +115,7 @@ void kvc_trace_keep(struct kvc_trace *t, void *column, size_t mapped);
 /* Frees a column (a T **) and sets it to NULL. */
 void kvc_trace_drop(struct kvc_trace *t, void *column);
 
+/* Whether a regular file is a .kvt, an archive, or begins like a log of a known format. */
+bool kvc_trace_recognised(const char *path);
+
 #endif

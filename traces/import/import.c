@@ -56,6 +56,11 @@ const char *kvc_import_tenant_field(const struct kvc_import *im, const char *usu
     return im->options->tenant_field ? im->options->tenant_field : usual;
 }
 
+void kvc_import_key_found(struct kvc_import *im)
+{
+    im->key_field_found = true;
+}
+
 const struct kvc_import_options *kvc_import_options_of(const struct kvc_import *im)
 {
     return im->options;
@@ -96,6 +101,12 @@ static enum kvc_status unknown_format(const struct kvc_import *im, const char *h
                                       const char *names, struct kvc_error *err)
 {
     char keys[160];
+    size_t blanks = 0;
+    while (blanks < n && memchr(" \t\r\n", head[blanks], 4))
+        blanks++;
+    if (blanks == n)
+        return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, NULL,
+                           "no log: blank lines and nothing else where it begins");
     size_t depth = kvc_sniff_depth(head, n);
     if (depth > KVC_JSON_DEPTH)
         return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 1, NULL,
@@ -192,6 +203,19 @@ static bool move_names(struct kvc_import *im, struct kvc_trace *t)
     return t->n_tenants == im->tenants.n && t->n_models == im->models.n;
 }
 
+/* An option that did nothing was misspelt, or means another field than the user thinks. */
+static void note_idle_options(struct kvc_import *im)
+{
+    const struct kvc_import_options *o = im->options;
+    if (o->tenant_field && !im->tenants.n)
+        kvc_import_note(im, "--tenant-field %.80s: no row names a tenant in it", o->tenant_field);
+    if (o->key_field && !im->key_field_found)
+        kvc_import_note(im, "--key-field %.80s: not read in any row of this %s log, so that all "
+                        "ids were taken to mean the same", o->key_field, im->format->name);
+    if (im->arrivals.given && !im->arrivals.drawn)
+        kvc_import_note(im, "--arrivals had nothing to do: the log states its times");
+}
+
 static enum kvc_status finish(struct kvc_import *im, struct kvc_trace **out, struct kvc_error *err)
 {
     uint32_t block = 0;
@@ -231,6 +255,7 @@ static enum kvc_status finish(struct kvc_import *im, struct kvc_trace **out, str
     t->objects = im->format->objects;
     count_rows(im, t);
     kvc_import_note_arrivals(im, t);
+    note_idle_options(im);
     kvc_trace_digest(t, t->digest);
     *out = t;
     return KVC_OK;

@@ -106,6 +106,8 @@ bool kvc_import_time_text(struct kvc_import *im, const char *text, size_t n,
 void kvc_import_time_rule(const struct kvc_import *im, enum kvc_time_unit usual, char *buf,
                           size_t size);
 const char *kvc_import_tenant_field(const struct kvc_import *im, const char *usual);
+/* A row has the field that --key-field names. */
+void kvc_import_key_found(struct kvc_import *im);
 const struct kvc_import_options *kvc_import_options_of(const struct kvc_import *im);
 /* An assumption for the report; the same text is kept once. */
 KVC_PRINTF(2, 3)

@@ -49,6 +49,7 @@ struct kvc_import {
     char where[48]; /* of the row in its document */
     struct kvc_clock clock;
     struct kvc_arrivals arrivals;
+    bool key_field_found; /* of --key-field, in some row */
 
     uint32_t supposed; /* block size */
     uint32_t stated;   /* by documents; 0 = by none */

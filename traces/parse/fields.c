@@ -132,8 +132,10 @@ enum kvc_status kvc_field_chosen(struct kvc_import *im, const struct kvc_place *
     enum kvc_status status = KVC_OK;
     if (tenant && kvc_field_member(root, tenant))
         status = kvc_field_name(at, tenant, root, number[0], &row->tenant, err);
-    if (status == KVC_OK && key && kvc_field_member(root, key))
+    if (status == KVC_OK && key && kvc_field_member(root, key)) {
+        kvc_import_key_found(im);
         status = kvc_field_name(at, key, root, number[1], &row->salt, err);
+    }
     return status;
 }
 
