@@ -101,6 +101,14 @@ static enum kvc_status print_text(char *text, struct kvc_error *err)
     return KVC_OK;
 }
 
+/* A page is about requests. */
+static void no_page(const struct kvc_cli *cli)
+{
+    if (kvc_cli_value(cli, "report") && !kvc_cli_quiet(cli))
+        fprintf(stderr, "kvcast: note: no report was written: the page shows requests, and this log "
+                "holds none\n");
+}
+
 /* A server's log without a request in it still says something. */
 static enum kvc_status show_engines(const struct kvc_cli *cli, const struct kvc_import_report *r,
                                     struct kvc_error *err)
@@ -186,6 +194,7 @@ static int run(struct kvc_cli *cli)
         status = kvc_trace_open(&trace, path, &io, &report, &err);
     if (status == KVC_ERR_INPUT && !trace && report.n_engines && !report.accepted && !report.bad) {
         status = show_engines(cli, &report, &err);
+        no_page(cli);
         return status == KVC_OK ? KVC_EXIT_OK : kvc_cli_fail(cli, &err);
     }
     struct kvc_trace_stats stats = {.has_tokens = true};
@@ -194,6 +203,7 @@ static int run(struct kvc_cli *cli)
     if (status == KVC_OK && !stats.has_tokens) {
         kvc_cli_import_report(cli, &report);
         status = show_objects(cli, &stats, &report, &err);
+        no_page(cli);
         kvc_trace_destroy(trace);
         return status == KVC_OK ? KVC_EXIT_OK : kvc_cli_fail(cli, &err);
     }

@@ -2,11 +2,9 @@
  * What inference engines' logs state of the engines. */
 #include "reports/billing.h"
 
-#include "base/units.h"
+#include "reports/out.h"
 
 #include <stdio.h>
-
-typedef unsigned long long ull;
 
 static void number(struct kvc_json *j, const char *key, double v, bool stated)
 {
@@ -83,21 +81,20 @@ void kvc_engines_json(struct kvc_json *j, const struct kvc_import_report *r)
 
 static void text_sizes(struct kvc_text *t, const struct kvc_engine_facts *e)
 {
-    char bytes[32];
     if (e->kv_cache_tokens)
-        kvc_text_addf(t, "    KV cache of %llu tokens", (ull)e->kv_cache_tokens);
-    if (e->kv_cache_bytes) {
-        kvc_format_bytes(e->kv_cache_bytes, bytes, sizeof(bytes));
-        kvc_text_addf(t, "%s %s on each GPU", e->kv_cache_tokens ? "," : "    KV cache of", bytes);
-    }
+        kvc_text_addf(t, "    KV cache of %s tokens", kvc_fmt_count(e->kv_cache_tokens).s);
+    if (e->kv_cache_bytes)
+        kvc_text_addf(t, "%s %s on each GPU", e->kv_cache_tokens ? "," : "    KV cache of",
+                      kvc_fmt_bytes((double)e->kv_cache_bytes).s);
     if (bytes_per_token(e))
-        kvc_text_addf(t, ": %llu bytes a token if all layers keep all tokens",
-                      (ull)bytes_per_token(e));
+        kvc_text_addf(t, ":\n    %s bytes a token if all layers keep all tokens",
+                      kvc_fmt_count(bytes_per_token(e)).s);
     if (e->kv_cache_tokens || e->kv_cache_bytes)
         kvc_text_add(t, "\n");
     if (e->concurrency_tokens)
-        kvc_text_addf(t, "    that size is derived: requests of %llu tokens fit %.2f times\n",
-                      (ull)e->concurrency_tokens, e->concurrency);
+        kvc_text_addf(t, "    that size is derived: requests of %s tokens fit %s times\n",
+                      kvc_fmt_count(e->concurrency_tokens).s,
+                      kvc_fmt_fixed(e->concurrency, 2, true).s);
 }
 
 static void text_engine(struct kvc_text *t, const struct kvc_engine_facts *e)
@@ -105,31 +102,34 @@ static void text_engine(struct kvc_text *t, const struct kvc_engine_facts *e)
     kvc_text_addf(t, "  %s\n", e->name[0] ? e->name : "(unnamed)");
     text_sizes(t, e);
     if (e->lines)
-        kvc_text_addf(t, "    %llu lines of statistics or batches: at most %llu running, %llu "
-                      "waiting, %llu preemptions\n", (ull)e->lines, (ull)e->running_peak,
-                      (ull)e->waiting_peak, (ull)e->preemptions);
+        kvc_text_addf(t, "    lines of statistics or batches: %s; at most %s running, %s "
+                      "waiting; preemptions: %s\n", kvc_fmt_count(e->lines).s,
+                      kvc_fmt_count(e->running_peak).s, kvc_fmt_count(e->waiting_peak).s,
+                      kvc_fmt_count(e->preemptions).s);
     if (e->new_tokens + e->cached_tokens)
-        kvc_text_addf(t, "    prompts: %llu tokens computed, %llu cached (%.1f %%)\n",
-                      (ull)e->new_tokens, (ull)e->cached_tokens,
-                      100 * (double)e->cached_tokens / (double)(e->new_tokens + e->cached_tokens));
+        kvc_text_addf(t, "    prompts: %s tokens computed, %s cached (%s)\n",
+                      kvc_fmt_count(e->new_tokens).s, kvc_fmt_count(e->cached_tokens).s,
+                      kvc_fmt_percent((double)e->cached_tokens /
+                                      (double)(e->new_tokens + e->cached_tokens)).s);
     if (e->prompt_tokens_per_s_peak >= 0)
-        kvc_text_addf(t, "    at most %.1f prompt tokens/s", e->prompt_tokens_per_s_peak);
+        kvc_text_addf(t, "    at most %s prompt tokens/s",
+                      kvc_fmt_fixed(e->prompt_tokens_per_s_peak, 1, true).s);
     if (e->output_tokens_per_s_peak >= 0)
-        kvc_text_addf(t, "%s %.1f generated/s", e->prompt_tokens_per_s_peak >= 0 ? "," :
-                      "    at most", e->output_tokens_per_s_peak);
+        kvc_text_addf(t, "%s %s generated/s", e->prompt_tokens_per_s_peak >= 0 ? "," :
+                      "    at most", kvc_fmt_fixed(e->output_tokens_per_s_peak, 1, true).s);
     if (e->prompt_tokens_per_s_peak >= 0 || e->output_tokens_per_s_peak >= 0)
         kvc_text_add(t, "\n");
     if (e->kv_used_peak >= 0)
-        kvc_text_addf(t, "    KV cache at most %.1f %% full\n", 100 * e->kv_used_peak);
+        kvc_text_addf(t, "    KV cache at most %s full\n", kvc_fmt_percent(e->kv_used_peak).s);
     if (e->hit_rate_last >= 0)
-        kvc_text_addf(t, "    prefix hit rate %.1f %% at last (by tokens, recent requests)\n",
-                      100 * e->hit_rate_last);
+        kvc_text_addf(t, "    prefix hit rate %s at last (by tokens, recent requests)\n",
+                      kvc_fmt_percent(e->hit_rate_last).s);
     if (e->external_hit_rate_last >= 0)
-        kvc_text_addf(t, "    external prefix hit rate %.1f %% at last\n",
-                      100 * e->external_hit_rate_last);
+        kvc_text_addf(t, "    external prefix hit rate %s at last\n",
+                      kvc_fmt_percent(e->external_hit_rate_last).s);
     if (e->stored_tokens || e->retrieved_tokens)
-        kvc_text_addf(t, "    offloading: %llu tokens stored, %llu retrieved\n",
-                      (ull)e->stored_tokens, (ull)e->retrieved_tokens);
+        kvc_text_addf(t, "    offloading: %s tokens stored, %s retrieved\n",
+                      kvc_fmt_count(e->stored_tokens).s, kvc_fmt_count(e->retrieved_tokens).s);
 }
 
 void kvc_engines_text(struct kvc_text *t, const struct kvc_import_report *r)

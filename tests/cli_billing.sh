@@ -67,7 +67,7 @@ has "the size" '"kv_cache_tokens": 87381'
 has "bytes of a token" '"kv_bytes_per_token_if_all_layers_alike": 73728'
 has "a share" '"kv_used_peak": 0.413'
 "$kvcast" inspect --quiet "$dir/server.log" >"$dir/out" 2>&1
-has "in words too" '87381 tokens, 6GiB on each GPU'
+has "in words too" '87,381 tokens, 6 GiB on each GPU'
 
 # Ten prompts that differ by a minute in front of 408 bytes (a blank, 400 digits, 5 letters, two ends of
 # texts): 9 x 408 bytes are lost at 4 a token, each of

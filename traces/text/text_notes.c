@@ -39,7 +39,7 @@ static void note_rates(struct kvc_import *im, const struct kvc_text_import *t)
         kvc_import_note(im, "bytes a token: %s%s; learned from the tokens that %llu of the first "
                         "rows state", list, t->n_rates > MODELS_SHOWN ? " .." : "",
                         (unsigned long long)t->pooled.rows);
-    if (!t->pooled.rows)
+    if (!t->pooled.rows && t->estimated_rows)
         kvc_import_note(im, "no row says how many tokens its text has: %.1f bytes a token assumed; "
                         "--tokenizer bytes:R or a tokenizer.json tells better",
                         KVC_TEXT_DEFAULT_RATE);
