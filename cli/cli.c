@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -339,13 +338,6 @@ int kvc_cli_usage(const struct kvc_cli *cli, const char *fmt, ...)
     fprintf(stderr, "\n'kvcast %s%s--help' shows what there is\n", name ? name : "",
             name ? " " : "");
     return KVC_EXIT_USAGE;
-}
-
-bool kvc_cli_same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
-           S_ISREG(x.st_mode);
 }
 
 void kvc_cli_import_report(const struct kvc_cli *cli, const struct kvc_import_report *r)

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/trace_args.h"
 #include "reports/reports.h"
 
 #include <string.h>
