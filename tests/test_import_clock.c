@@ -187,9 +187,9 @@ static void times_that_cannot_be(void **state)
     assert_row(t, 2, 3 * S, 7);
     assert_int_equal(r.bad, 5);
     static const uint64_t line[] = { 3, 5, 6, 7, 9 };
-    static const char *const words[] = { "a time is expected", "54 years before the file's first "
-                                         "request (line 2)", "a time is expected",
-                                         "72 years after", "years before" };
+    static const char *const words[] = {
+        "a time is expected", "54 years before the file's first request (line 2)",
+        "a time is expected", "72 years after", "years before" };
     for (size_t i = 0; i < 5; i++) {
         assert_int_equal(r.shown[i].line, line[i]);
         if (!strstr(r.shown[i].text, words[i]) && i != 4)

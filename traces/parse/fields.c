@@ -86,7 +86,7 @@ enum kvc_status kvc_field_time(const struct kvc_place *at, const char *field,
     const char *text = kvc_jval_string(v);
     struct kvc_decimal number;
     uint64_t whole;
-    double value;
+    double value, ns_each = unit;
     char rule[96];
     if (text && kvc_time_from_date(text, strlen(text), ns))
         return KVC_OK;
@@ -98,9 +98,9 @@ enum kvc_status kvc_field_time(const struct kvc_place *at, const char *field,
         if (kvc_time_from_number(&number, unit, ns))
             return KVC_OK;
     } else if (kvc_jval_number(v, &value) && value >= 0 &&
-               value * unit < (double)KVC_LOG_TIME_MAX) {
+               value * ns_each < (double)KVC_LOG_TIME_MAX) {
         uint64_t units = (uint64_t)value;
-        *ns = units * unit + (uint64_t)((value - (double)units) * unit + 0.5);
+        *ns = units * unit + (uint64_t)((value - (double)units) * ns_each + 0.5);
         return KVC_OK;
     }
     snprintf(rule, sizeof(rule), "a time is expected: %s from 0 on, or a date and time",
