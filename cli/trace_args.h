@@ -24,7 +24,7 @@
 /* --format, --block-tokens, --strict, --time-unit, --window, --arrivals, --tenant-field, progress;
  * returns an exit code. */
 int kvc_cli_import_options(struct kvc_cli *cli, struct kvc_import_options *out);
-/* Whether both paths are one regular file: writing over it by a slip of the fingers would lose it. */
+/* Whether both paths are one regular file, which writing to it by a slip would lose. */
 bool kvc_cli_same_file(const char *a, const char *b);
 /* A document of that schema begins. */
 void kvc_cli_json_begin(struct kvc_json *j, const char *schema);

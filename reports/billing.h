@@ -34,7 +34,8 @@ struct kvc_bill {
 /* prices NULL: nothing is priced. report may be that of a .kvt, all zero. */
 void kvc_bill_make(struct kvc_bill *out, const struct kvc_trace *trace,
                    const struct kvc_import_report *report, const struct kvc_prices *prices);
-/* "billing": {..}, null where the log states nothing and there are no prices; text: nothing then. */
+/* "billing": {..}, null where the log states nothing and there are no prices; text:
+ * nothing then. */
 void kvc_bill_json(struct kvc_json *j, const struct kvc_bill *bill,
                    const struct kvc_import_report *report);
 void kvc_bill_text(struct kvc_text *t, const struct kvc_bill *bill,

@@ -175,7 +175,8 @@ void kvc_trace_stats(const struct kvc_trace *t, struct kvc_trace_stats *out)
                                  .tenants = t->n_tenants ? t->n_tenants : 1,
                                  .models = t->n_models, .forget_ns = t->forget_ns,
                                  .forgotten_blocks = t->forgotten_blocks,
-                                 .unjudged_tokens = t->unjudged_tokens, .has_prefix = t->n_segments > 0 };
+                                 .unjudged_tokens = t->unjudged_tokens,
+                                 .has_prefix = t->n_segments > 0 };
     uint32_t *level = segment_levels(t);
     count_touched(t, &s);
     for (uint64_t r = 0; r < t->n_requests; r++) {

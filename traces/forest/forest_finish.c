@@ -70,7 +70,8 @@ static bool infer_outputs(struct kvc_forest *f, const uint64_t *order, uint32_t 
             sessions = f->session[r] + 1;
     uint64_t *previous = NULL;
     struct kvc_spill_array held = { 0 };
-    if (!sessions || !kvc_spill_grow(f->spill, &previous, &held, sessions * sizeof(*previous), false))
+    if (!sessions ||
+        !kvc_spill_grow(f->spill, &previous, &held, sessions * sizeof(*previous), false))
         return !sessions;
     memset(previous, 0xff, sessions * sizeof(*previous));
     bool given = f->output_node != NULL;

@@ -468,8 +468,8 @@ static void tell_medium(struct kvc_import *im, struct kvc_medium *m)
         return;
     kvc_distribution(m->lifetimes, m->n_lifetimes, 1e9, &d);
     kvc_import_note(im, "%s: the %llu removed blocks had been there %.3g s at the median, %.3g s "
-                    "at p90, %.3g s at p99, %.3g s at most", name, (unsigned long long)d.count, d.p50,
-                    d.p90, d.p99, d.max);
+                    "at p90, %.3g s at p99, %.3g s at most", name, (unsigned long long)d.count,
+                    d.p50, d.p90, d.p99, d.max);
 }
 
 static enum kvc_status end_log(struct kvc_import *im, struct kvc_error *err)

@@ -183,9 +183,9 @@ static enum kvc_status end(struct kvc_import *im, struct kvc_error *err)
     const struct kept *k = kvc_import_kept(im);
     (void)err;
     if (k && k->continued && !k->answered)
-        kvc_import_note(im, "%llu inputs go on from the session's input before, none with the answer "
-                        "to that: this log leaves answers out of the inputs, so that real prompts "
-                        "were longer", (unsigned long long)k->continued);
+        kvc_import_note(im, "%llu inputs go on from the session's input before, none with the "
+                        "answer to that: this log leaves answers out of the inputs, so that real "
+                        "prompts were longer", (unsigned long long)k->continued);
     return KVC_OK;
 }
 

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-void kvc_import_shown_name(const struct kvc_import *im, const char *kind, const char *text, size_t n,
-                           char out[KVC_SHOWN_NAME])
+void kvc_import_shown_name(const struct kvc_import *im, const char *kind, const char *text,
+                           size_t n, char out[KVC_SHOWN_NAME])
 {
     struct kvc_sip hash;
     if (!im->options->anonymize) {

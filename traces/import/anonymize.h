@@ -11,8 +11,8 @@
 
 /* A name as notes and tallies may show it: as it is, or "model-" and 16 hex digits of its keyed
  * hash. kind is a word like "model". */
-void kvc_import_shown_name(const struct kvc_import *im, const char *kind, const char *text, size_t n,
-                           char out[KVC_SHOWN_NAME]);
+void kvc_import_shown_name(const struct kvc_import *im, const char *kind, const char *text,
+                           size_t n, char out[KVC_SHOWN_NAME]);
 /* All names of one kind for the trace, each for kvc_free, as the array is; NULL: none, or no
  * memory. */
 char **kvc_import_names(const struct kvc_import *im, const char *kind,

@@ -55,8 +55,8 @@ static bool check_ids(struct kvc_import *im, const struct kvc_log_row *row)
     return true;
 }
 
-/* The pause that people and tools take is what lies between an answer's end and the next turn. Turns
- * that overlap, as those of parallel calls, have none. */
+/* The pause that people and tools take is what lies between an answer's end and the next turn.
+ * Turns that overlap, as those of parallel calls, have none. */
 static void tell_think(struct kvc_session_entry *e, struct kvc_row *r, uint64_t end_ns)
 {
     if (r->think_ns == KVC_TIME_NONE && e->end_ns && e->end_ns <= r->time_ns)

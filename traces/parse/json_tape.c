@@ -370,7 +370,7 @@ struct kvc_span kvc_tape_word(const struct kvc_tape *t, uint32_t at, char room[K
 {
     const struct kvc_tape_node *node = &t->v[at];
     struct kvc_span word = { node->text, node->n };
-    if (!at || node->kind != KVC_JSTRING || node->n > 6 * KVC_TAPE_WORD) /* an escape has 6 at most */
+    if (!at || node->kind != KVC_JSTRING || node->n > 6 * KVC_TAPE_WORD) /* \uXXXX */
         return (struct kvc_span){ NULL, 0 };
     if (node->escapes)
         word = (struct kvc_span){ room, kvc_tape_decode(t, at, room) };

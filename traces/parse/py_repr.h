@@ -14,7 +14,7 @@ struct kvc_py {
 bool kvc_py_value(struct kvc_py *w, struct kvc_span *value);
 /* The next "key=value" or "key: value" and the comma behind it; quotes are taken off the key. */
 bool kvc_py_member(struct kvc_py *w, char separator, struct kvc_span *key, struct kvc_span *value);
-/* What is within the value's brackets, behind a class's name if there is one. False: no brackets. */
+/* What is within the value's brackets, behind a class's name if any. False: no brackets. */
 bool kvc_py_inside(const struct kvc_span *value, struct kvc_py *w);
 bool kvc_py_is(const struct kvc_span *span, const char *word);
 /* The characters of a whole string, appended as UTF-8, and their number. False: not a string, or

@@ -18,7 +18,10 @@ bool kvc_time_unit_named(const char *name, enum kvc_time_unit *out)
 
 const char *kvc_time_unit_name(enum kvc_time_unit unit)
 {
-    return unit == KVC_UNIT_S ? "s" : unit == KVC_UNIT_MS ? "ms" : unit == KVC_UNIT_US ? "us" : "ns";
+    return unit == KVC_UNIT_S    ? "s"
+           : unit == KVC_UNIT_MS ? "ms"
+           : unit == KVC_UNIT_US ? "us"
+                                 : "ns";
 }
 
 struct cursor {

@@ -66,8 +66,8 @@ static void bursts(const struct kvc_trace *t, struct kvc_profile *p)
         uint64_t windows = span / count_windows[i];
         p->counts[i].window_ns = count_windows[i];
         p->counts[i].windows = windows;
-        p->counts[i].dispersion = windows >= WINDOWS_LEAST ? dispersion(t, count_windows[i], windows)
-                                                : (double)NAN;
+        p->counts[i].dispersion =
+            windows >= WINDOWS_LEAST ? dispersion(t, count_windows[i], windows) : (double)NAN;
     }
 }
 

@@ -425,7 +425,8 @@ bool kvc_chat_request(struct kvc_chat *c, struct kvc_prompt *p, const struct kvc
     }
     if (kvc_tape_kind(t, body) != KVC_JOBJECT)
         return add_completion(c, p, t, body);
-    uint32_t messages = kvc_tape_member(t, body, "messages"), input = kvc_tape_member(t, body, "input");
+    uint32_t messages = kvc_tape_member(t, body, "messages");
+    uint32_t input = kvc_tape_member(t, body, "input");
     c->continues = kvc_tape_member(t, body, "previous_response_id") ||
                    (input && kvc_tape_member(t, body, "conversation"));
     if (messages && kvc_tape_kind(t, messages) == KVC_JARRAY)
@@ -454,7 +455,8 @@ bool kvc_chat_answer(struct kvc_chat *c, struct kvc_prompt *p, const struct kvc_
                      uint32_t body)
 {
     struct part m = { c, p, t, KVC_PIECE_TEXT, true };
-    uint32_t choices = kvc_tape_member(t, body, "choices"), output = kvc_tape_member(t, body, "output");
+    uint32_t choices = kvc_tape_member(t, body, "choices");
+    uint32_t output = kvc_tape_member(t, body, "output");
     size_t before = p->n_pieces;
     if (kvc_tape_kind(t, body) == KVC_JSTRING) {
         add_text(p, KVC_PIECE_TEXT, t, body);

@@ -53,7 +53,8 @@ enum kvc_status kvc_text_check(const struct kvc_import_options *options, struct 
     double rate;
     uint64_t key[2];
     enum kvc_status status = parse_rate(options->tokenizer, &rate, err);
-    if (status == KVC_OK && options->tokenizer && rate <= 0 && access(options->tokenizer, R_OK) != 0)
+    if (status == KVC_OK && options->tokenizer && rate <= 0 &&
+        access(options->tokenizer, R_OK) != 0)
         return kvc_fail_at(err, KVC_ERR_IO, options->tokenizer, 0, "--tokenizer",
                            "can't be read: %s; bytes:R or a tokenizer.json is expected",
                            strerror(errno));
@@ -63,7 +64,8 @@ enum kvc_status kvc_text_check(const struct kvc_import_options *options, struct 
 }
 
 /* What the options ask for, when the first text comes. */
-static enum kvc_status start(struct kvc_import *im, struct kvc_text_import *t, struct kvc_error *err)
+static enum kvc_status start(struct kvc_import *im, struct kvc_text_import *t,
+                             struct kvc_error *err)
 {
     const char *tokenizer = im->options->tokenizer;
     enum kvc_status status = kvc_salt_read(im->options->salt_file, t->key, err);
@@ -229,7 +231,8 @@ static void free_held(struct kvc_text_held *h)
 }
 
 /* Rows are handed on as if they were being read now, so that errors name their place. */
-static enum kvc_status release(struct kvc_import *im, struct kvc_text_import *t, struct kvc_error *err)
+static enum kvc_status release(struct kvc_import *im, struct kvc_text_import *t,
+                               struct kvc_error *err)
 {
     uint64_t line = im->lines.line;
     size_t file = im->file;

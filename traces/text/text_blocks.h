@@ -30,7 +30,7 @@ enum kvc_piece_kind {
     KVC_PIECE_TOOL_RESULT,
     KVC_PIECE_THINKING,    /* generated before an answer */
     KVC_PIECE_MEDIA,       /* an image, audio, a file: text holds a digest of its content */
-    KVC_PIECE_UNKNOWN      /* tokens that were there but are not in the log; text tells them apart */
+    KVC_PIECE_UNKNOWN      /* tokens that were there but are not in the log, told apart by text */
 };
 
 struct kvc_piece {
@@ -54,7 +54,7 @@ struct kvc_prompt { /* all zero = empty; reused for row after row */
     uint32_t messages;
     bool chat;              /* has messages */
     bool answered;
-    bool media_unknown;     /* holds media whose tokens nobody told: its length can't be estimated */
+    bool media_unknown;     /* holds media whose tokens nobody told: no estimate is possible */
     bool failed;            /* no memory; kvc_text_row reports it */
 };
 
@@ -106,7 +106,8 @@ struct kvc_text_hook {
     bool (*prompt)(void *user, const struct kvc_prompt *p, const struct kvc_log_row *row,
                    const struct kvc_text_facts *facts); /* false: no memory */
 };
-bool kvc_text_set_hook(struct kvc_import *im, const struct kvc_text_hook *hook); /* false: no memory */
+/* False: no memory. */
+bool kvc_text_set_hook(struct kvc_import *im, const struct kvc_text_hook *hook);
 
 
 /* For the import's driver: whether the options for texts make sense .. */

@@ -305,8 +305,8 @@ static bool watch_alignment(const struct cutter *row_cutter, const struct kvc_pr
 
 /* The prompt's ids, and behind them those of prompt and answer where that is known. full: blocks
  * of the prompt that are whole; partial: the chain's state at the end of its input. */
-static bool set_ids(struct kvc_text_import *t, struct kvc_log_row *row, uint64_t partial, size_t at_end,
-                    bool answer_known)
+static bool set_ids(struct kvc_text_import *t, struct kvc_log_row *row, uint64_t partial,
+                    size_t at_end, bool answer_known)
 {
     const struct kvc_text_chain *c = &t->chain;
     size_t full = row->input_tokens / c->cut.block_tokens;

@@ -50,7 +50,8 @@ static void note_lengths(struct kvc_import *im, const struct kvc_text_import *t)
     unsigned long long estimated = t->estimated_rows, stated = t->stated_rows;
     double of = t->input_tokens ? (double)t->input_tokens : 1;
     if (estimated)
-        kvc_import_note(im, "prompt lengths of %llu rows are estimated from their text%s", estimated,
+        kvc_import_note(im, "prompt lengths of %llu rows are estimated from their text%s",
+                        estimated,
                         t->chats ? ", 3 tokens around each message and before the answer (OpenAI's "
                                    "cookbook; other templates: 2 to 6)"
                                  : "");
@@ -59,8 +60,8 @@ static void note_lengths(struct kvc_import *im, const struct kvc_text_import *t)
                         "by %.1f %% (median), %.1f %% (p90)", stated, error_at(t, 0.5),
                         error_at(t, 0.9));
     if (t->padded_tokens || t->cut_tokens)
-        kvc_import_note(im, "%llu stated tokens are not in the text and taken as new, %llu tokens of "
-                        "text are beyond the stated length and cut off: hit rates may be up to "
+        kvc_import_note(im, "%llu stated tokens are not in the text and taken as new, %llu tokens "
+                        "of text are beyond the stated length and cut off: hit rates may be up to "
                         "%.2f points too low or %.2f too high",
                         (unsigned long long)t->padded_tokens, (unsigned long long)t->cut_tokens,
                         100 * (double)t->padded_tokens / of, 100 * (double)t->cut_tokens / of);
