@@ -52,6 +52,7 @@ static const char css[] =
     "font-size:.84rem}"
     "pre{overflow-x:auto;background:var(--card);border:1px solid var(--grid);border-radius:6px;"
     "padding:12px}"
+    "section>ul{padding-left:1.2em;margin:6px 0;max-width:80ch;font-size:.92rem}"
     "summary{cursor:pointer;font-weight:600}"
     "footer{margin-top:36px;border-top:1px solid var(--grid);padding-top:12px}"
     "@media(max-width:600px){main{padding:18px 14px 32px}.verdict{font-size:1.5rem}"
