@@ -229,8 +229,13 @@ static bool walk(struct kvc_forest *f, uint64_t cur, size_t i, const uint64_t *i
 
 /* ---- rows on their way in ---- */
 
-static void look_ahead(const struct kvc_forest *f, struct kvc_pending *p)
+/* In a cache line. A chain is compared at about 6 bytes a cycle and memory takes hundreds of cycles
+ * to answer, so the first lines are asked for at once. */
+#define LINE_IDS 8
+
+static void look_ahead(struct kvc_forest *f, unsigned slot)
 {
+    struct kvc_pending *p = &f->pending[slot];
     size_t n = p->row.n_ids;
     if (p->step == KVC_STEP_FIND) {
         const struct kvc_branch *b = kvc_forest_slot(f, p->cur, p->ids[p->i]);
@@ -239,7 +244,8 @@ static void look_ahead(const struct kvc_forest *f, struct kvc_pending *p)
             p->cur = b->node;
             p->i++;
             p->step = p->i < n ? KVC_STEP_FOLLOW : KVC_STEP_WAIT;
-            __builtin_prefetch(&f->id[p->cur + 1]);
+            for (size_t k = 0; k < n - p->i && k < 4 * LINE_IDS; k += LINE_IDS)
+                __builtin_prefetch(&f->id[p->cur + 1 + k]);
             __builtin_prefetch(&f->is_start[(p->cur + 1) >> 6]);
         }
     } else if (p->step == KVC_STEP_FOLLOW) {
@@ -250,6 +256,8 @@ static void look_ahead(const struct kvc_forest *f, struct kvc_pending *p)
         if (p->i < n)
             __builtin_prefetch(&f->branches[branch_slot(f, p->cur, p->ids[p->i])]);
     }
+    if (p->step == KVC_STEP_WAIT)
+        f->looking &= ~(1u << slot);
 }
 
 static bool walk_row(struct kvc_forest *f, struct kvc_pending *p, uint64_t *prompt,
@@ -271,6 +279,7 @@ static enum kvc_status settle(struct kvc_forest *f, struct kvc_error *err)
 {
     struct kvc_pending *p = &f->pending[f->n_rows % KVC_PENDING];
     size_t more = p->row.n_ids + p->row.n_output_ids;
+    f->looking &= ~(1u << f->n_rows % KVC_PENDING);
     uint64_t prompt = KVC_NODE_NONE, output = KVC_NODE_NONE;
     if (f->n_starts >= UINT32_MAX / 4)
         return kvc_fail(err, KVC_ERR_LIMIT, "more than a billion distinct prefixes; import a "
@@ -324,9 +333,10 @@ enum kvc_status kvc_forest_add(struct kvc_forest *f, const struct kvc_row *row,
     p->cur = UINT64_MAX - 1 - row->root_key;
     p->i = 0;
     p->step = row->n_ids ? KVC_STEP_FIND : KVC_STEP_WAIT;
+    f->looking |= 1u << f->n_taken % KVC_PENDING;
     f->n_taken++;
-    for (uint64_t r = f->n_rows; r < f->n_taken; r++)
-        look_ahead(f, &f->pending[r % KVC_PENDING]);
+    for (unsigned rest = f->looking; rest; rest &= rest - 1)
+        look_ahead(f, (unsigned)__builtin_ctz(rest));
     return KVC_OK;
 }
 

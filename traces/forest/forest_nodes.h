@@ -58,6 +58,7 @@ struct kvc_forgetting; /* forest_forget.c */
 struct kvc_forest {
     struct kvc_pending pending[KVC_PENDING]; /* rows n_rows .. n_taken - 1, by row modulo */
     uint64_t n_taken;
+    unsigned looking; /* bitmap of pending[]: those whose step is not KVC_STEP_WAIT */
     uint64_t *id;        /* of each node */
     uint64_t *is_start;  /* bitmap */
     uint64_t *cut_after; /* bitmap: a request ends here or a branch leaves */
