@@ -97,8 +97,8 @@ int main(void)
         if (f && fclose(f) != 0)
             ok = false;
         rc = !ok ? fail("can't make the log")
-                 : measure(shifted ? "import, conversation x 100, all blocks new"
-                                   : "import, conversation x 100 (303 MB)",
+                 : measure(shifted ? "import, Mooncake JSON, conversation x 100, all new"
+                                   : "import, Mooncake JSON, conversation x 100 (303 MB)",
                            log, out, shifted ? "-" : ">=300");
         unlink(log);
         unlink(out);
