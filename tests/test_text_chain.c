@@ -229,20 +229,38 @@ static void states_and_marks(void **state)
     kvc_free(b.ids);
 }
 
+static struct kvc_text_chain chain_with_memory(uint64_t allocations) /* 0: all it wants */
+{
+    struct kvc_text_cut cut = { 1, 2, KVC_TOKEN_UNIT, 1 };
+    struct kvc_text_chain c = { 0 };
+    kvc_chain_start(&c, &cut);
+    kvc_alloc_fail_after(allocations);
+    for (int i = 0; i < 100; i++)
+        kvc_chain_bytes(&c, "abcdefgh", 8);
+    kvc_chain_mark(&c, 1, 1, 1000 * KVC_TOKEN_UNIT);
+    kvc_alloc_fail_after(0);
+    return c;
+}
+
+/* It either fails or has the ids it always has. */
 static void memory_runs_out(void **state)
 {
     (void)state;
-    struct kvc_text_cut cut = { 1, 2, KVC_TOKEN_UNIT, 1 };
+    struct kvc_text_chain whole = chain_with_memory(0);
+    unsigned failed = 0;
+    assert_false(whole.failed);
+    assert_int_equal(whole.n_ids, 1800);
     for (uint64_t k = 1; k < 6; k++) {
-        struct kvc_text_chain c = { 0 };
-        kvc_chain_start(&c, &cut);
-        kvc_alloc_fail_after(k);
-        for (int i = 0; i < 100; i++)
-            kvc_chain_bytes(&c, "abcdefgh", 8);
-        kvc_chain_mark(&c, 1, 1, 1000 * KVC_TOKEN_UNIT);
-        kvc_alloc_fail_after(0);
+        struct kvc_text_chain c = chain_with_memory(k);
+        failed += c.failed;
+        if (!c.failed) {
+            assert_int_equal(c.n_ids, whole.n_ids);
+            assert_memory_equal(c.ids, whole.ids, c.n_ids * sizeof(*c.ids));
+        }
         kvc_free(c.ids);
     }
+    assert_true(failed > 0);
+    kvc_free(whole.ids);
 }
 
 int main(void)
