@@ -5,8 +5,9 @@
 build=$1
 filter=${2:-}
 passed=0 failed=0 skipped=0
-out=$(mktemp) || exit 1
-trap 'rm -f "$out"' EXIT
+jobs=${JOBS:-$(nproc 2>/dev/null || echo 1)} # programs side by side
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
 export CMOCKA_MESSAGE_OUTPUT=TAP
 KVCAST=$PWD/$build/kvcast
 export KVCAST
@@ -40,27 +41,29 @@ count() { # name, exit status
     fi
 }
 
-run() { # name, command..
-    name=$1
-    shift
-    case $name in
-    *"$filter"*) ;;
-    *) return ;;
-    esac
-    timeout 600 "$@" >"$out" 2>&1
-    status=$?
-    [ $status != 124 ] || echo "took longer than 600 s" >>"$out"
-    count "$name" $status
+# Each program's output and exit status go into files of its name.
+run_one='timeout 600 $2 "$3" >"$1.out" 2>&1
+status=$?
+[ $status != 124 ] || echo "took longer than 600 s" >>"$1.out"
+echo $status >"$1.status"'
+
+tests() { # name, what runs it, program
+    for source in tests/test_*.c; do
+        name=$(basename "$source" .c)
+        [ ! -e "$source" ] || echo "$name env $build/tests/$name"
+    done
+    for script in tests/cli_*.sh; do
+        [ ! -e "$script" ] || echo "$(basename "$script" .sh) sh $script"
+    done
 }
 
-for source in tests/test_*.c; do
-    [ -e "$source" ] || continue
-    name=$(basename "$source" .c)
-    run "$name" "$build/tests/$name"
-done
-for script in tests/cli_*.sh; do
-    [ -e "$script" ] || continue
-    run "$(basename "$script" .sh)" sh "$script"
-done
+tests | awk -v want="$filter" 'want == "" || index($1, want)' >"$folder/list"
+while read -r name with program; do
+    printf '%s\0%s\0%s\0' "$folder/$name" "$with" "$program"
+done <"$folder/list" | xargs -0 -r -P "$jobs" -n 3 sh -c "$run_one" run
+while read -r name with program; do
+    out=$folder/$name.out
+    count "$name" "$(cat "$folder/$name.status")"
+done <"$folder/list"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]
