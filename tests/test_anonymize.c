@@ -111,6 +111,7 @@ static void what_stands_for_a_header_is_not_quoted(void **state)
     } files[] = {
         {"azure", SECRET ",1,2\n"}, {"burstgpt", SECRET ",1,2\n"}, {"vidur", SECRET ",1,2\n"},
         {"libcachesim", SECRET "," SECRET "2," SECRET "3\n"}, {"kvcast-csv", SECRET ",1\n"},
+        {"libcachesim", "# time, " SECRET ", size\n1,2,3\n"},
         {"blis-tracev2", "request_id,arrival_time_us," SECRET "\n0,0,1\n"},
         {"litellm", SECRET ",1,2\n1,2,3\n"}, {"langfuse", SECRET ",1,2\n1,2,3\n"},
         {NULL, "{\"" SECRET "\":1}\n"}, {NULL, SECRET "," SECRET "\n"},

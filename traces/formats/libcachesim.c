@@ -211,6 +211,7 @@ static enum kvc_status find_columns(struct reader *r, const char *names, struct 
     const char *spec = kvc_import_options_of(r->im)->csv_columns;
     enum kvc_status status = kvc_csv_header(&r->csv, names, strlen(names), kvc_import_file(r->im),
                                             err);
+    r->csv.hide = kvc_import_options_of(r->im)->anonymize;
     r->time = r->id = r->size = KVC_CSV_NONE;
     if (status != KVC_OK)
         return status;
