@@ -10,13 +10,15 @@ static const struct kvc_runs_ops *const table[] = {
     &kvc_runs_lru,   &kvc_runs_fifo,   &kvc_runs_lfu,  &kvc_runs_plfu, &kvc_runs_lenaware,
     &kvc_runs_sieve, &kvc_runs_s3fifo, &kvc_runs_twoq, &kvc_runs_arc,  &kvc_runs_ttl,
     &kvc_runs_ttlfixed, &kvc_runs_lruk, &kvc_runs_gdsf, &kvc_runs_hyperbolic,
+    &kvc_runs_wtinylfu,  &kvc_runs_watermark, &kvc_runs_random,
 };
 
 const char *const *kvc_runs_policies(void)
 {
     static const char *const names[] = {"lru",   "fifo",   "lfu",  "plfu", "lenaware",
                                         "sieve", "s3fifo", "twoq", "arc",  "ttl",
-                                        "ttlfixed", "lruk", "gdsf", "hyperbolic", NULL};
+                                        "ttlfixed", "lruk", "gdsf", "hyperbolic",
+                                        "wtinylfu", "watermark", "random", NULL};
     return names;
 }
 
@@ -185,6 +187,8 @@ void kvc_runs_destroy(struct kvc_runs *c)
     kvc_free(c->touches);
     kvc_free(c->used);
     kvc_free(c->last);
+    kvc_free(c->tree);
+    kvc_free(c->sketch);
     kvc_free(c->before_last);
     kvc_free(c->heap);
     kvc_free(c);
@@ -203,6 +207,7 @@ struct kvc_runs *kvc_runs_create(const struct kvc_runs_setup *setup)
     c->seg_len = setup->seg_len;
     c->seg_depth = setup->seg_depth;
     c->seg_parent = setup->seg_parent;
+    c->seed = setup->seed;
     c->ttl_ns = setup->ttl_ns ? setup->ttl_ns : KVC_RUNS_TTL_NS;
     c->free = c->hand = KVC_RUN_NONE;
     c->deepest = kvc_malloc(c->n_segments, sizeof(*c->deepest));

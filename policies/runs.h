@@ -22,6 +22,7 @@ struct kvc_runs_setup {
     const uint32_t *seg_len, *seg_depth;
     const uint32_t *seg_parent; /* UINT32_MAX: a root */
     uint64_t ttl_ns;            /* of ttl and ttlfixed: KVC_RUNS_TTL_NS */
+    uint64_t seed;              /* of random */
 };
 
 #define KVC_RUNS_TTL_NS 300000000000 /* 5 min */

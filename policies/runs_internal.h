@@ -54,7 +54,10 @@ struct kvc_runs {
     uint32_t request;  /* 1 for the first */
     uint32_t hand;     /* sieve */
     double target;     /* arc's p */
-    uint64_t small, ghosts; /* sizes the policy wants */
+    uint64_t small, ghosts, most; /* sizes the policy wants */
+    uint64_t seed, rng, *tree; /* random */
+    uint8_t *sketch;   /* wtinylfu, by segment */
+    uint64_t sample, counted;
     uint32_t *touches; /* by segment */
     uint64_t *used;    /* bitmap of queues with something in them */
     uint64_t *last, *before_last; /* by segment: clock of the last touches, 0: none */
@@ -120,6 +123,7 @@ bool kvc_queues_grow(struct kvc_runs *c, size_t n);
 
 extern const struct kvc_runs_ops kvc_runs_lru, kvc_runs_fifo, kvc_runs_sieve, kvc_runs_lfu,
     kvc_runs_plfu, kvc_runs_lenaware, kvc_runs_s3fifo, kvc_runs_twoq, kvc_runs_arc, kvc_runs_ttl,
-    kvc_runs_ttlfixed, kvc_runs_lruk, kvc_runs_gdsf, kvc_runs_hyperbolic;
+    kvc_runs_ttlfixed, kvc_runs_lruk, kvc_runs_gdsf, kvc_runs_hyperbolic,
+    kvc_runs_watermark, kvc_runs_random, kvc_runs_wtinylfu;
 
 #endif

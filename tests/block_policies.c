@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/block_internal.h"
 
+#include "base/rng.h"
+
 #include <math.h>
 /* ---- the policies: one touch of block b, index at on its path ---- */
 
@@ -288,6 +290,7 @@ static void start(struct block_cache *c, uint32_t n_blocks, uint64_t capacity)
     c->since = array(n_blocks, 8);
     c->born = array(n_blocks, 8);
     c->before_last = array(n_blocks, 8);
+    c->asked = array(n_blocks, 1);
     c->hand = NONE;
     memset(c->head, 0xff, sizeof(c->head));
     memset(c->tail, 0xff, sizeof(c->tail));
@@ -307,6 +310,7 @@ static void stop(struct block_cache *c)
     free(c->since);
     free(c->born);
     free(c->before_last);
+    free(c->asked);
     free(c->heap);
 }
 
@@ -343,6 +347,7 @@ struct block_counts block_policy_run(const struct block_log *log, const char *po
     start(&c, log->n_blocks, capacity);
     c.next_use = next_uses(log, leaf_first);
     c.ttl_ns = log->ttl_ns;
+    c.rng = kvc_rng_stream(log->seed, "random");
     for (uint32_t r = 0; r < log->n_requests; r++) {
         uint32_t run = 0;
         c.path = log->path[r];

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/block_internal.h"
 
+#include "base/rng.h"
+
+#include <math.h>
+
 /* ---- time ---- */
 
 static void expire(struct block_cache *c)
@@ -102,11 +106,108 @@ static void hyperbolic(struct block_cache *c, uint32_t b, uint32_t at)
     c->last[b] = c->clock;
 }
 
+/* ---- watermark: batches of list 1 ---- */
+
+static void batch(struct block_cache *c)
+{
+    double used = (double)c->size / (double)c->capacity;
+    /* no count of a test is so near a whole number that rounding could matter */
+    double n = ceil((double)c->size * fmax(0.05, used - 0.9 + 0.05) - 1e-9);
+    for (; n > 0; n--) {
+        uint32_t v = c->tail[1];
+        take(c, v);
+        gone(c, v);
+    }
+}
+
+static void watermark_arrive(struct block_cache *c)
+{
+    if (10 * c->size > 9 * c->capacity)
+        batch(c);
+}
+
+static void watermark(struct block_cache *c, uint32_t b, uint32_t at)
+{
+    if (!c->resident[b] && c->size == c->capacity)
+        batch(c);
+    ttl(c, b, at);
+}
+
+/* ---- random ---- */
+
+static void random_one(struct block_cache *c, uint32_t b, uint32_t at)
+{
+    (void)at;
+    if (c->resident[b])
+        return;
+    if (c->size == c->capacity) {
+        uint64_t n = kvc_rng_below(&c->rng, c->size);
+        uint32_t v = 0;
+        while (!c->resident[v] || n--)
+            v++;
+        gone(c, v);
+    }
+    come(c, b);
+}
+
+/* ---- wtinylfu: 1 window, 2 probation, 3 protected ---- */
+
+static void wtinylfu_arrive(struct block_cache *c)
+{
+    for (uint32_t i = 0; i < c->length; i++) {
+        uint8_t *asked = &c->asked[c->path[i]];
+        if (*asked < 15)
+            ++*asked;
+        c->counted++;
+    }
+    if (c->counted < 10 * c->capacity)
+        return;
+    c->counted /= 2;
+    for (uint32_t b = 0; b < c->n_blocks; b++)
+        c->asked[b] >>= 1;
+}
+
+static void wtinylfu(struct block_cache *c, uint32_t b, uint32_t at)
+{
+    uint64_t window = c->capacity / 100 > 1 ? c->capacity / 100 : 1;
+    uint64_t safe = (c->capacity - window) * 8 / 10;
+    (void)at;
+    if (c->resident[b]) {
+        uint8_t list = c->which[b];
+        take(c, b);
+        push(c, list == 1 ? 1 : 3, b);
+        if (c->count[3] > safe) {
+            uint32_t back = c->tail[3];
+            take(c, back);
+            push(c, 2, back);
+        }
+        return;
+    }
+    come(c, b);
+    push(c, 1, b);
+    if (c->count[1] <= window)
+        return;
+    uint32_t out = c->tail[1], v = c->count[2] ? c->tail[2] : c->tail[3];
+    take(c, out);
+    if (c->size <= c->capacity) {
+        push(c, 2, out);
+    } else if (v != NONE && c->asked[out] > c->asked[v]) {
+        take(c, v);
+        gone(c, v);
+        push(c, 2, out);
+    } else {
+        gone(c, out);
+    }
+}
+
 const struct block_policy block_policies_more[] = {
     {"ttl", ttl, expire, NULL},
     {"ttlfixed", ttlfixed, expire, NULL},
     {"lruk", lruk, NULL, NULL},
     {"gdsf", gdsf, NULL, NULL},
     {"hyperbolic", hyperbolic, NULL, NULL},
+    {"wtinylfu", wtinylfu, wtinylfu_arrive, NULL},
+    {"watermark", watermark, watermark_arrive, NULL},
+    {"random", random_one, NULL, NULL},
     {NULL, NULL, NULL, NULL},
 };

@@ -22,12 +22,12 @@
 struct forest {
     uint32_t n, len[SEGMENTS], depth[SEGMENTS], first[SEGMENTS], parent[SEGMENTS];
     uint32_t n_requests, seg[REQUESTS], n_blocks;
-    uint64_t now_ns[REQUESTS], ttl_ns;
+    uint64_t now_ns[REQUESTS], ttl_ns, seed;
 };
 
 static void make(struct forest *f, uint64_t *rng)
 {
-    uint32_t longest = 1 + (uint32_t)kvc_rng_below(rng, 12);
+    uint32_t longest = 1 + (uint32_t)kvc_rng_below(rng, kvc_rng_below(rng, 4) ? 12 : 60);
     f->n = 1 + (uint32_t)kvc_rng_below(rng, SEGMENTS);
     f->n_blocks = 0;
     for (uint32_t s = 0; s < f->n; s++) {
@@ -41,6 +41,7 @@ static void make(struct forest *f, uint64_t *rng)
         f->n_blocks += f->len[s];
     }
     f->n_requests = 1 + (uint32_t)kvc_rng_below(rng, REQUESTS);
+    f->seed = kvc_rng_next(rng);
     f->ttl_ns = 1 + kvc_rng_below(rng, 60);
     for (uint32_t r = 0; r < f->n_requests; r++) {
         f->seg[r] = (uint32_t)kvc_rng_below(rng, f->n);
@@ -67,7 +68,7 @@ static uint64_t by_runs(const struct forest *f, const char *policy, uint64_t cap
     uint64_t access = 0;
     const struct kvc_runs_setup setup = {
         .policy = policy, .capacity = capacity, .n_segments = f->n, .seg_len = f->len,
-        .seg_depth = f->depth, .seg_parent = f->parent, .ttl_ns = f->ttl_ns,
+        .seg_depth = f->depth, .seg_parent = f->parent, .ttl_ns = f->ttl_ns, .seed = f->seed,
     };
     struct kvc_runs *c = kvc_runs_create(&setup);
     assert_non_null(c);
@@ -94,7 +95,7 @@ static void runs_give_what_blocks_give(void **state)
         make(&f, &rng);
         paths(&f, path, length);
         struct block_log log = {f.n_requests, f.n_blocks, (const uint32_t *const *)path, length,
-                                f.now_ns, f.ttl_ns};
+                                f.now_ns, f.ttl_ns, f.seed};
         uint64_t capacity = kvc_rng_below(&rng, f.n_blocks + 2);
         for (const char *const *p = kvc_runs_policies(); *p; p++) {
             if (only && strcmp(only, *p) != 0)
