@@ -20,7 +20,8 @@ static const struct kvc_cli_option options[] = {
     {"capacity", "LIST", "from all that LRU can use, halving",
      "cache sizes, by commas: blocks (10000), sizes (512GiB, with --model), or inf"},
     {"policy", "LIST", "lru,opt", "policies, by commas, or all: lru, fifo, lfu, plfu, lenaware,\n"
-     "sieve, s3fifo, twoq, arc, ttl, ttlfixed, lruk, gdsf, hyperbolic, opt"},
+     "sieve, s3fifo, twoq, arc, ttl, ttlfixed, lruk, gdsf, hyperbolic,\n"
+     "wtinylfu, watermark, random, radix, costaware, opt (docs/policies.md)"},
     {"curve", "[all]", NULL,
      "the exact LRU curve, at 2,000 capacities at most; all = every change of slope"},
     {"model", "NAME", NULL, "model whose KV the blocks hold, for sizes in bytes"},

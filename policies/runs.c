@@ -11,6 +11,7 @@ static const struct kvc_runs_ops *const table[] = {
     &kvc_runs_sieve, &kvc_runs_s3fifo, &kvc_runs_twoq, &kvc_runs_arc,  &kvc_runs_ttl,
     &kvc_runs_ttlfixed, &kvc_runs_lruk, &kvc_runs_gdsf, &kvc_runs_hyperbolic,
     &kvc_runs_wtinylfu,  &kvc_runs_watermark, &kvc_runs_random,
+    &kvc_runs_radix,    &kvc_runs_costaware,
 };
 
 const char *const *kvc_runs_policies(void)
@@ -18,7 +19,7 @@ const char *const *kvc_runs_policies(void)
     static const char *const names[] = {"lru",   "fifo",   "lfu",  "plfu", "lenaware",
                                         "sieve", "s3fifo", "twoq", "arc",  "ttl",
                                         "ttlfixed", "lruk", "gdsf", "hyperbolic",
-                                        "wtinylfu", "watermark", "random", NULL};
+                                        "wtinylfu", "watermark", "random", "radix", "costaware", NULL};
     return names;
 }
 
@@ -188,6 +189,8 @@ void kvc_runs_destroy(struct kvc_runs *c)
     kvc_free(c->used);
     kvc_free(c->last);
     kvc_free(c->tree);
+    kvc_free(c->below);
+    kvc_free(c->path);
     kvc_free(c->sketch);
     kvc_free(c->before_last);
     kvc_free(c->heap);
@@ -208,6 +211,7 @@ struct kvc_runs *kvc_runs_create(const struct kvc_runs_setup *setup)
     c->seg_depth = setup->seg_depth;
     c->seg_parent = setup->seg_parent;
     c->seed = setup->seed;
+    c->cost_blocks = setup->cost_blocks ? setup->cost_blocks : KVC_RUNS_COST_BLOCKS;
     c->ttl_ns = setup->ttl_ns ? setup->ttl_ns : KVC_RUNS_TTL_NS;
     c->free = c->hand = KVC_RUN_NONE;
     c->deepest = kvc_malloc(c->n_segments, sizeof(*c->deepest));
@@ -294,6 +298,8 @@ uint64_t kvc_runs_touch(struct kvc_runs *c, uint32_t seg)
     uint64_t found = 0;
     if (!c->capacity)
         return 0;
+    if (c->ops->whole)
+        return seg == KVC_RUN_NONE ? 0 : c->ops->whole(c, seg);
     for (; seg != KVC_RUN_NONE; seg = c->seg_parent[seg])
         found += touch_segment(c, seg);
     return found;

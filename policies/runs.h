@@ -23,9 +23,11 @@ struct kvc_runs_setup {
     const uint32_t *seg_parent; /* UINT32_MAX: a root */
     uint64_t ttl_ns;            /* of ttl and ttlfixed: KVC_RUNS_TTL_NS */
     uint64_t seed;              /* of random */
+    uint64_t cost_blocks;       /* costaware: the place where a block costs twice the first */
 };
 
 #define KVC_RUNS_TTL_NS 300000000000 /* 5 min */
+#define KVC_RUNS_COST_BLOCKS 2048   /* 32,768 tokens in blocks of 16 */
 
 /* NULL: no memory. */
 struct kvc_runs *kvc_runs_create(const struct kvc_runs_setup *setup);

@@ -28,6 +28,8 @@ struct kvc_runs_ops {
     bool (*start)(struct kvc_runs *c);
     /* Or NULL: before a request looks up the path to a segment; request and now_ns are set. */
     void (*arrive)(struct kvc_runs *c, uint32_t seg);
+    /* Or NULL: touches the path to a segment, instead of hit and miss; returns blocks found. */
+    uint64_t (*whole)(struct kvc_runs *c, uint32_t seg);
     /* Of policies with a heap: whether a goes before b. */
     bool (*first)(const struct kvc_runs *c, const struct kvc_run *a, const struct kvc_run *b);
     void (*hit)(struct kvc_runs *c, uint32_t run); /* all of a resident run */
@@ -58,6 +60,10 @@ struct kvc_runs {
     uint64_t seed, rng, *tree; /* random */
     uint8_t *sketch;   /* wtinylfu, by segment */
     uint64_t sample, counted;
+    uint32_t *below;   /* by segment; radix, costaware */
+    uint64_t cost_blocks;
+    uint32_t *path;    /* of the request, root first */
+    size_t path_room;
     uint32_t *touches; /* by segment */
     uint64_t *used;    /* bitmap of queues with something in them */
     uint64_t *last, *before_last; /* by segment: clock of the last touches, 0: none */
@@ -124,6 +130,6 @@ bool kvc_queues_grow(struct kvc_runs *c, size_t n);
 extern const struct kvc_runs_ops kvc_runs_lru, kvc_runs_fifo, kvc_runs_sieve, kvc_runs_lfu,
     kvc_runs_plfu, kvc_runs_lenaware, kvc_runs_s3fifo, kvc_runs_twoq, kvc_runs_arc, kvc_runs_ttl,
     kvc_runs_ttlfixed, kvc_runs_lruk, kvc_runs_gdsf, kvc_runs_hyperbolic,
-    kvc_runs_watermark, kvc_runs_random, kvc_runs_wtinylfu;
+    kvc_runs_watermark, kvc_runs_random, kvc_runs_wtinylfu, kvc_runs_radix, kvc_runs_costaware;
 
 #endif

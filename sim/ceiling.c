@@ -175,8 +175,9 @@ enum kvc_status kvc_ceiling_content(const struct kvc_trace *trace, struct kvc_hi
 const char *const *kvc_ceiling_policies(void)
 {
     static const char *const names[] = {
-        "lru",  "fifo", "lfu",      "plfu", "lenaware", "sieve",      "s3fifo", "twoq",
-        "arc",  "ttl",  "ttlfixed", "lruk", "gdsf",     "hyperbolic", "opt",    NULL,
+        "lru",      "fifo",     "lfu",       "plfu",   "lenaware", "sieve",     "s3fifo",
+        "twoq",     "arc",      "ttl",       "ttlfixed", "lruk",   "gdsf",      "hyperbolic",
+        "wtinylfu", "watermark", "random",   "radix",  "costaware", "opt",      NULL,
     };
     return names;
 }

@@ -45,7 +45,8 @@ struct block_cache {
     uint32_t length, request;
     uint64_t now_ns, ttl_ns, *since; /* by block: when it was stored, or touched */
     uint64_t *born, *before_last;    /* by block */
-    uint64_t floor, rng, counted;
+    uint64_t floor, rng, counted, nodes, found, cost_blocks;
+    uint32_t *parent, *place; /* by block */
     uint8_t *asked; /* by block */
 };
 

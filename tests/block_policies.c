@@ -291,6 +291,8 @@ static void start(struct block_cache *c, uint32_t n_blocks, uint64_t capacity)
     c->born = array(n_blocks, 8);
     c->before_last = array(n_blocks, 8);
     c->asked = array(n_blocks, 1);
+    c->parent = array(n_blocks, 4);
+    c->place = array(n_blocks, 4);
     c->hand = NONE;
     memset(c->head, 0xff, sizeof(c->head));
     memset(c->tail, 0xff, sizeof(c->tail));
@@ -311,6 +313,8 @@ static void stop(struct block_cache *c)
     free(c->born);
     free(c->before_last);
     free(c->asked);
+    free(c->parent);
+    free(c->place);
     free(c->heap);
 }
 
@@ -347,6 +351,7 @@ struct block_counts block_policy_run(const struct block_log *log, const char *po
     start(&c, log->n_blocks, capacity);
     c.next_use = next_uses(log, leaf_first);
     c.ttl_ns = log->ttl_ns;
+    c.cost_blocks = log->cost_blocks;
     c.rng = kvc_rng_stream(log->seed, "random");
     for (uint32_t r = 0; r < log->n_requests; r++) {
         uint32_t run = 0;
@@ -354,6 +359,10 @@ struct block_counts block_policy_run(const struct block_log *log, const char *po
         c.length = log->length[r];
         c.request = r + 1;
         c.now_ns = log->now_ns ? log->now_ns[r] : 0;
+        for (uint32_t i = 0; i < c.length; i++) {
+            c.parent[c.path[i]] = i ? c.path[i - 1] : NONE;
+            c.place[c.path[i]] = i;
+        }
         if (p->arrive && capacity)
             p->arrive(&c);
         while (run < log->length[r] && c.resident[log->path[r][run]])
@@ -362,7 +371,7 @@ struct block_counts block_policy_run(const struct block_log *log, const char *po
         for (uint32_t i = 0; i < log->length[r]; i++)
             counts.set += c.resident[log->path[r][i]];
         if (p->whole && capacity)
-            p->whole(&c);
+            p->whole(&c), counts.access += run;
         for (uint32_t i = 0; capacity && !p->whole && i < log->length[r]; i++) {
             uint32_t at = nth(log, r, leaf_first, i), b = log->path[r][at];
             counts.access += c.resident[b];

@@ -12,7 +12,7 @@ struct block_log {
     const uint32_t *const *path;   /* by request, root first */
     const uint32_t *length;
     const uint64_t *now_ns;        /* by request; NULL: all 0 */
-    uint64_t ttl_ns, seed;
+    uint64_t ttl_ns, seed, cost_blocks;
 };
 
 struct block_counts {

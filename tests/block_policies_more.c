@@ -200,6 +200,109 @@ static void wtinylfu(struct block_cache *c, uint32_t b, uint32_t at)
     }
 }
 
+/* ---- whole paths: born is a block's node, since its last touch ---- */
+
+static bool on_path(const struct block_cache *c, uint32_t b)
+{
+    return c->place[b] < c->length && c->path[c->place[b]] == b;
+}
+
+static uint32_t leading(const struct block_cache *c)
+{
+    uint32_t run = 0;
+    while (run < c->length && c->resident[c->path[run]])
+        run++;
+    return run;
+}
+
+/* Of the nodes that no block hangs on and the request doesn't pass, the one untouched for longest. */
+static uint64_t oldest_node(const struct block_cache *c)
+{
+    uint64_t node = 0, when = NEVER;
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        bool leaf = c->resident[b] && c->since[b] < when;
+        for (uint32_t i = 0; leaf && i < c->n_blocks; i++) {
+            if (!c->resident[i])
+                continue;
+            bool same = c->born[i] == c->born[b];
+            leaf = same ? !on_path(c, i)
+                        : c->parent[i] == NONE || c->born[c->parent[i]] != c->born[b];
+        }
+        if (leaf) {
+            node = c->born[b];
+            when = c->since[b];
+        }
+    }
+    return node;
+}
+
+static void radix(struct block_cache *c)
+{
+    uint32_t run = leading(c);
+    for (uint32_t i = 0; i < run; i++)
+        c->since[c->path[i]] = c->request;
+    uint64_t cut = run ? c->born[c->path[run - 1]] : 0, rest = ++c->nodes;
+    for (uint32_t b = 0; b < c->n_blocks; b++)
+        if (c->resident[b] && c->born[b] == cut && c->place[b] >= run)
+            c->born[b] = rest;
+    if (c->length > c->capacity)
+        return;
+    while (c->size + c->length - run > c->capacity) {
+        uint64_t node = oldest_node(c);
+        for (uint32_t b = 0; b < c->n_blocks; b++)
+            if (c->resident[b] && c->born[b] == node)
+                gone(c, b);
+    }
+    c->nodes++;
+    for (uint32_t i = run; i < c->length; i++) {
+        come(c, c->path[i]);
+        c->born[c->path[i]] = c->nodes;
+        c->since[c->path[i]] = c->request;
+    }
+}
+
+static uint64_t worth(const struct block_cache *c, uint32_t b)
+{
+    return c->last[b] + c->freq[b] * (c->cost_blocks + c->place[b]);
+}
+
+static uint32_t least_leaf(const struct block_cache *c)
+{
+    uint32_t v = NONE;
+    for (uint32_t b = 0; b < c->n_blocks; b++) {
+        bool leaf = c->resident[b] && !on_path(c, b);
+        for (uint32_t i = 0; leaf && i < c->n_blocks; i++)
+            leaf = !c->resident[i] || c->parent[i] != b;
+        if (leaf && (v == NONE || worth(c, b) < worth(c, v) ||
+                     (worth(c, b) == worth(c, v) && c->since[b] < c->since[v])))
+            v = b;
+    }
+    return v;
+}
+
+static void costaware(struct block_cache *c)
+{
+    uint32_t run = leading(c);
+    for (uint32_t i = 0; i < c->length; i++) {
+        uint32_t b = c->path[i];
+        if (i >= run) {
+            if (c->size == c->capacity) {
+                uint32_t v = least_leaf(c);
+                if (v == NONE)
+                    return;
+                if (worth(c, v) > c->floor)
+                    c->floor = worth(c, v);
+                gone(c, v);
+            }
+            come(c, b);
+            c->freq[b] = 0;
+        }
+        c->freq[b]++;
+        c->last[b] = c->floor;
+        c->since[b] = c->request;
+    }
+}
+
 const struct block_policy block_policies_more[] = {
     {"ttl", ttl, expire, NULL},
     {"ttlfixed", ttlfixed, expire, NULL},
@@ -209,5 +312,7 @@ const struct block_policy block_policies_more[] = {
     {"wtinylfu", wtinylfu, wtinylfu_arrive, NULL},
     {"watermark", watermark, watermark_arrive, NULL},
     {"random", random_one, NULL, NULL},
+    {"radix", NULL, NULL, radix},
+    {"costaware", NULL, NULL, costaware},
     {NULL, NULL, NULL, NULL},
 };

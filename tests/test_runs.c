@@ -22,7 +22,7 @@
 struct forest {
     uint32_t n, len[SEGMENTS], depth[SEGMENTS], first[SEGMENTS], parent[SEGMENTS];
     uint32_t n_requests, seg[REQUESTS], n_blocks;
-    uint64_t now_ns[REQUESTS], ttl_ns, seed;
+    uint64_t now_ns[REQUESTS], ttl_ns, seed, cost_blocks;
 };
 
 static void make(struct forest *f, uint64_t *rng)
@@ -41,6 +41,7 @@ static void make(struct forest *f, uint64_t *rng)
         f->n_blocks += f->len[s];
     }
     f->n_requests = 1 + (uint32_t)kvc_rng_below(rng, REQUESTS);
+    f->cost_blocks = 1 + kvc_rng_below(rng, 100);
     f->seed = kvc_rng_next(rng);
     f->ttl_ns = 1 + kvc_rng_below(rng, 60);
     for (uint32_t r = 0; r < f->n_requests; r++) {
@@ -69,6 +70,7 @@ static uint64_t by_runs(const struct forest *f, const char *policy, uint64_t cap
     const struct kvc_runs_setup setup = {
         .policy = policy, .capacity = capacity, .n_segments = f->n, .seg_len = f->len,
         .seg_depth = f->depth, .seg_parent = f->parent, .ttl_ns = f->ttl_ns, .seed = f->seed,
+        .cost_blocks = f->cost_blocks,
     };
     struct kvc_runs *c = kvc_runs_create(&setup);
     assert_non_null(c);
@@ -95,7 +97,7 @@ static void runs_give_what_blocks_give(void **state)
         make(&f, &rng);
         paths(&f, path, length);
         struct block_log log = {f.n_requests, f.n_blocks, (const uint32_t *const *)path, length,
-                                f.now_ns, f.ttl_ns, f.seed};
+                                f.now_ns, f.ttl_ns, f.seed, f.cost_blocks};
         uint64_t capacity = kvc_rng_below(&rng, f.n_blocks + 2);
         for (const char *const *p = kvc_runs_policies(); *p; p++) {
             if (only && strcmp(only, *p) != 0)

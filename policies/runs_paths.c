@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Policies that take a request as a whole and evict leaves only, so that what they hold is always
+ * closed under prefixes. The request's own blocks are never victims; of a path that is longer
+ * than the room there is, the far end stays outside.
+ *
+ * radix: SGLang's tree. Nodes are made by what a request adds and split where a later one leaves
+ * or ends; whole nodes go, of those without children the one touched longest ago. A request longer
+ * than the capacity adds nothing. Here nodes are chains of segments, for only ends of requests
+ * and divergences cut either. The queue has a run a segment, leaf first, so its oldest is a leaf.
+ *
+ * costaware: the leaf block with the least touches x cost, above the last victims' figure when it
+ * was touched (as gdsf). Cost is what computing the block again takes and grows with its place in
+ * the prompt p as 1 + p / d, for attention: d, the setup's cost_blocks, is where it is twice the
+ * first block's. key: the last victims' figure at the last touch; note: touches since stored;
+ * stamp: request. In the heap are the deepest runs of segments with nothing below. */
+#include "policies/runs_internal.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+/* ---- radix ---- */
+
+static bool radix_start(struct kvc_runs *c)
+{
+    c->below = kvc_malloc(c->n_segments, sizeof(*c->below));
+    if (c->below)
+        memset(c->below, 0xff, c->n_segments * sizeof(*c->below));
+    return c->below != NULL;
+}
+
+/* The oldest node; below: the next segment of the same node. */
+static void evict_node(struct kvc_runs *c)
+{
+    uint32_t seg = c->run[c->queue[0].oldest].seg, up;
+    for (bool more = true; more; seg = up) {
+        kvc_run_drop(c, c->deepest[seg], c->seg_len[seg]);
+        up = c->seg_parent[seg];
+        more = up != KVC_RUN_NONE && c->below[up] == seg;
+        if (more)
+            c->below[up] = KVC_RUN_NONE;
+    }
+}
+
+static void renew(struct kvc_runs *c, uint32_t seg)
+{
+    for (; seg != KVC_RUN_NONE; seg = c->seg_parent[seg]) {
+        kvc_queue_take(c, c->deepest[seg]);
+        kvc_queue_put(c, 0, c->deepest[seg]);
+    }
+}
+
+static uint64_t radix_whole(struct kvc_runs *c, uint32_t leaf)
+{
+    uint64_t need = 0, found;
+    uint32_t match = leaf, under = KVC_RUN_NONE;
+    for (; match != KVC_RUN_NONE && c->deepest[match] == KVC_RUN_NONE; match = c->seg_parent[match])
+        need += c->seg_len[match];
+    if (match != KVC_RUN_NONE)
+        c->below[match] = KVC_RUN_NONE; /* splits a node that goes on */
+    found = match == KVC_RUN_NONE ? 0 : c->seg_depth[match] + c->seg_len[match];
+    renew(c, match); /* what is oldest now is of no concern to this request */
+    if (found + need > c->capacity || need == 0)
+        return found;
+    while (c->size + need > c->capacity)
+        evict_node(c);
+    for (uint32_t seg = leaf; seg != match; under = seg, seg = c->seg_parent[seg]) {
+        kvc_run_add(c, seg, 0, c->seg_len[seg], 0, 0);
+        c->below[seg] = under;
+    }
+    renew(c, match);
+    return found;
+}
+
+const struct kvc_runs_ops kvc_runs_radix = {.name = "radix", .start = radix_start,
+                                            .whole = radix_whole};
+
+/* ---- costaware ---- */
+
+static bool costaware_start(struct kvc_runs *c)
+{
+    c->below = kvc_calloc(c->n_segments, sizeof(*c->below)); /* segments below with blocks */
+    return c->below != NULL;
+}
+
+/* Of the deepest block of a run. */
+static uint64_t value(const struct kvc_runs *c, const struct kvc_run *run)
+{
+    return run->key + run->note * (c->cost_blocks + c->seg_depth[run->seg] + run->hi - 1);
+}
+
+static bool least_value(const struct kvc_runs *c, const struct kvc_run *a, const struct kvc_run *b)
+{
+    uint64_t x = value(c, a), y = value(c, b);
+    return x != y ? x < y : a->stamp < b->stamp;
+}
+
+/* One more touch of all that the segment holds; neighbours that it makes equal join. */
+static void touch_runs(struct kvc_runs *c, uint32_t seg)
+{
+    for (uint32_t r = c->deepest[seg], deeper = KVC_RUN_NONE; r != KVC_RUN_NONE;) {
+        struct kvc_run *run = &c->run[r];
+        uint32_t next = run->shallower;
+        run->note++;
+        run->key = c->floor;
+        run->stamp = c->request;
+        if (deeper != KVC_RUN_NONE && c->run[deeper].note == run->note) {
+            c->run[deeper].lo = run->lo;
+            kvc_run_free(c, r);
+        } else {
+            deeper = r;
+        }
+        r = next;
+    }
+}
+
+/* The least leaf makes room for n blocks at most; returns for how many, 0: there is none. */
+static uint32_t evict_leaf(struct kvc_runs *c, uint64_t n)
+{
+    if (!c->n_heap)
+        return 0;
+    uint32_t r = c->heap[0], seg = c->run[r].seg, gone = kvc_least(n, kvc_run_blocks(c, r));
+    uint64_t figure = value(c, &c->run[r]);
+    bool all = gone == kvc_run_blocks(c, r);
+    c->floor = figure > c->floor ? figure : c->floor;
+    kvc_heap_shorten_top(c, gone);
+    if (!all)
+        return gone;
+    uint32_t next = c->deepest[seg];
+    if (next == KVC_RUN_NONE && (seg = c->seg_parent[seg]) != KVC_RUN_NONE && !--c->below[seg])
+        next = c->deepest[seg];
+    if (next != KVC_RUN_NONE && c->run[next].stamp != c->request)
+        kvc_heap_put(c, next);
+    return gone;
+}
+
+/* Takes in the first blocks of the segment that are missing, as far as there is room. */
+static bool fill(struct kvc_runs *c, uint32_t seg)
+{
+    uint32_t r = c->deepest[seg], at = r == KVC_RUN_NONE ? 0 : c->run[r].hi;
+    while (at < c->seg_len[seg] && !c->failed) {
+        uint32_t n = c->seg_len[seg] - at;
+        n = c->size < c->capacity ? kvc_least(n, c->capacity - c->size) : evict_leaf(c, n);
+        if (n == 0)
+            return false;
+        if (at == 0 && c->seg_parent[seg] != KVC_RUN_NONE)
+            c->below[c->seg_parent[seg]]++;
+        r = c->deepest[seg];
+        if (r != KVC_RUN_NONE && c->run[r].note == 1 && c->run[r].key == c->floor) {
+            c->run[r].hi += n;
+        } else if ((r = kvc_run_new(c, seg, at, at + n)) != KVC_RUN_NONE) {
+            c->run[r].note = 1;
+            c->run[r].key = c->floor;
+            c->run[r].stamp = c->request;
+        }
+        c->size += n;
+        at += n;
+    }
+    return true;
+}
+
+static uint64_t costaware_whole(struct kvc_runs *c, uint32_t leaf)
+{
+    uint64_t found = 0;
+    uint32_t n = 0, i = 0, last = leaf; /* the deepest segment of the path with blocks */
+    for (uint32_t s = leaf; s != KVC_RUN_NONE; s = c->seg_parent[s])
+        n++;
+    if (!kvc_grow((void **)&c->path, &c->path_room, n, sizeof(*c->path))) {
+        c->failed = true;
+        return 0;
+    }
+    for (uint32_t s = leaf, k = n; s != KVC_RUN_NONE; s = c->seg_parent[s])
+        c->path[--k] = s;
+    while (last != KVC_RUN_NONE && c->deepest[last] == KVC_RUN_NONE)
+        last = c->seg_parent[last];
+    if (last != KVC_RUN_NONE) {
+        found = c->seg_depth[last] + c->run[c->deepest[last]].hi;
+        if (!c->below[last])
+            kvc_heap_take(c, c->deepest[last]);
+    }
+    for (uint32_t s = last; s != KVC_RUN_NONE; s = c->seg_parent[s])
+        touch_runs(c, s);
+    while (i < n && fill(c, c->path[i]))
+        i++;
+    last = leaf;
+    while (last != KVC_RUN_NONE && c->deepest[last] == KVC_RUN_NONE)
+        last = c->seg_parent[last];
+    if (last != KVC_RUN_NONE && !c->below[last])
+        kvc_heap_put(c, c->deepest[last]);
+    return found;
+}
+
+const struct kvc_runs_ops kvc_runs_costaware = {.name = "costaware", .start = costaware_start,
+                                                .first = least_value, .whole = costaware_whole};
