@@ -45,6 +45,15 @@ holds "LRU and the optimum at given capacities" \
 # ranks hit, by request: a1 b2 | a1 b2 c4 | a2 b3 d5
 ceiling --capacity 1 --policy LRU --curve all
 holds "the curve, every change of slope" '"curve":[[0,0],[1,2],[2,5],[5,8]]'
+# every row of the table in docs/ has been run, and help names it
+"$kvcast" ceiling --help >"$dir/help"
+ceiling --capacity 3 --policy all,lru
+missing=
+for p in $(sed -n 's/^| \([a-z0-9]*\) |.*/\1/p' docs/policies.md | grep -vx policy); do
+    grep -qF "{\"policy\":\"$p\",\"capacity_blocks\":3," "$dir/flat" || missing="$missing $p"
+    grep -qw "$p" "$dir/help" || missing="$missing $p(help)"
+done
+[ -z "$missing" ]; report $? "--policy all runs all of docs/policies.md, and help names them$missing"
 # a block of Llama-3.1-8B in bf16: 512 x 131,072 bytes = 64 MiB
 ceiling --capacity 200MiB,2 --policy opt --model llama-3.1-8b
 holds "sizes become whole blocks of the model's KV" \
