@@ -384,7 +384,7 @@ static bool plot_links(struct kvc_text *t, int width, int height, const struct k
     kvc_text_addf(t, "set xrange [0:%s]\nset multiplot\n", kvc_plot_num(last / unit.ns).s);
     int step = (height - BELOW) / (int)n;
     for (size_t i = 0; i < n; i++) {
-        char name[128], block[24];
+        char name[128], block[32];
         bool bytes = strncmp(links[i]->unit, "bytes", 5) == 0, share = !bytes;
         snprintf(block, sizeof(block), "link%zu", i);
         snprintf(name, sizeof(name), "%s, %s", links[i]->name + 5,
