@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fuzzes the readers with libFuzzer under address and undefined-behaviour sanitizers:
 #   tools/fuzz.sh SECONDS [TARGET...]     a target is a format's name, or mooncake-row, trace,
-#                                         tokenizer; without any: all of them
+#                                         tokenizer, servegen, text; without any: all of them
 # JOBS=n runs n targets side by side. Findings are left in build/fuzz/TARGET/.
 set -eu
 seconds=${1:-300}
@@ -36,7 +36,7 @@ one() {
     target=$1
     case $target in
     mooncake-row) program=fuzz_mooncake corpus=mooncake ;;
-    trace | tokenizer) program=fuzz_$target corpus=$target ;;
+    trace | tokenizer | servegen | text) program=fuzz_$target corpus=$target ;;
     *) program=fuzz_import corpus=$target ;;
     esac
     mkdir -p $out/$target/corpus
@@ -57,7 +57,7 @@ if [ "${KVC_FUZZ_ONE:-}" ]; then
     exit
 fi
 build
-[ $# -gt 0 ] || set -- $(formats) mooncake-row trace $([ -e tests/fuzz/fuzz_tokenizer.c ] && echo tokenizer)
+[ $# -gt 0 ] || set -- $(formats) mooncake-row trace tokenizer servegen text
 for t in "$@"; do
     echo "$t"
 done | xargs -P "${JOBS:-2}" -I{} env KVC_FUZZ_ONE={} sh "$0" "$seconds"
