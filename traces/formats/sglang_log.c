@@ -132,14 +132,16 @@ static bool keep(struct kvc_open_request *q, const struct kvc_id_buffer *ids, si
         q->token_ids = kvc_malloc(n, sizeof(*q->token_ids));
         if (!q->token_ids)
             return false;
-        memcpy(q->token_ids, ids->v, n * sizeof(*q->token_ids));
+        if (n)
+            memcpy(q->token_ids, ids->v, n * sizeof(*q->token_ids));
         q->n_token_ids = n;
         return true;
     }
     q->text = kvc_malloc(n_text, 1);
     if (!q->text)
         return false;
-    memcpy(q->text, text, n_text);
+    if (n_text)
+        memcpy(q->text, text, n_text);
     q->n_text = n_text;
     return true;
 }
