@@ -140,7 +140,8 @@ static bool keep_prompt(struct log *l, struct kvc_open_request *q, const struct 
         q->token_ids = kvc_malloc(n, sizeof(*q->token_ids));
         if (!q->token_ids)
             return false;
-        memcpy(q->token_ids, l->ids.v, n * sizeof(*q->token_ids));
+        if (n)
+            memcpy(q->token_ids, l->ids.v, n * sizeof(*q->token_ids));
         q->n_token_ids = n;
         q->input_tokens = (uint32_t)n;
         q->input_stated = true;
