@@ -180,8 +180,8 @@ static bool is_generation(const struct kvc_jval *root)
     return !type || strcasecmp(type, "GENERATION") == 0;
 }
 
-static enum kvc_status one(struct kvc_records *r, struct kvc_stored *stored,
-                           const struct kvc_jval *root, struct kvc_error *err)
+static enum kvc_status one(struct kvc_records *r, void *stored, const struct kvc_jval *root,
+                           struct kvc_error *err)
 {
     struct observation o = { .im = r->im, .at = &r->at, .root = root, .stored = stored };
     struct kvc_error bad;
@@ -200,16 +200,9 @@ static enum kvc_status one(struct kvc_records *r, struct kvc_stored *stored,
 
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
-    struct kvc_records r;
     struct kvc_stored stored = { 0 };
-    struct kvc_jval *root = NULL;
-    enum kvc_status status = kvc_records_open(&r, im, err);
-    while (status == KVC_OK && (status = kvc_records_next(&r, &root, err)) == KVC_OK && root) {
-        status = one(&r, &stored, root, err);
-        kvc_json_free(root);
-    }
+    enum kvc_status status = kvc_records_each(im, one, &stored, err);
     kvc_stored_clear(&stored);
-    kvc_records_clear(&r);
     return status;
 }
 

@@ -183,8 +183,8 @@ static enum kvc_status hand_on(struct call *c, struct kvc_error *err)
                               err);
 }
 
-static enum kvc_status one(struct kvc_records *r, struct kvc_stored *stored,
-                           const struct kvc_jval *root, struct kvc_error *err)
+static enum kvc_status one(struct kvc_records *r, void *stored, const struct kvc_jval *root,
+                           struct kvc_error *err)
 {
     struct call c = { .im = r->im, .at = &r->at, .root = root, .stored = stored };
     struct kvc_error bad;
@@ -206,16 +206,9 @@ static enum kvc_status one(struct kvc_records *r, struct kvc_stored *stored,
 
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
-    struct kvc_records r;
     struct kvc_stored stored = { 0 };
-    struct kvc_jval *root = NULL;
-    enum kvc_status status = kvc_records_open(&r, im, err);
-    while (status == KVC_OK && (status = kvc_records_next(&r, &root, err)) == KVC_OK && root) {
-        status = one(&r, &stored, root, err);
-        kvc_json_free(root);
-    }
+    enum kvc_status status = kvc_records_each(im, one, &stored, err);
     kvc_stored_clear(&stored);
-    kvc_records_clear(&r);
     return status;
 }
 

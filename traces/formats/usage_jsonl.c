@@ -102,9 +102,10 @@ static bool is_part(const struct answer *a)
     return chunk && ((choices && kvc_jval_count(choices)) || a->usage == a->root);
 }
 
-static enum kvc_status one(struct kvc_records *r, const struct kvc_jval *root,
+static enum kvc_status one(struct kvc_records *r, void *user, const struct kvc_jval *root,
                            struct kvc_error *err)
 {
+    (void)user;
     struct answer a = { .im = r->im, .at = &r->at, .root = root };
     struct kvc_error bad;
     enum kvc_status status = KVC_OK;
@@ -126,15 +127,7 @@ static enum kvc_status one(struct kvc_records *r, const struct kvc_jval *root,
 
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
-    struct kvc_records r;
-    struct kvc_jval *root = NULL;
-    enum kvc_status status = kvc_records_open(&r, im, err);
-    while (status == KVC_OK && (status = kvc_records_next(&r, &root, err)) == KVC_OK && root) {
-        status = one(&r, root, err);
-        kvc_json_free(root);
-    }
-    kvc_records_clear(&r);
-    return status;
+    return kvc_records_each(im, one, NULL, err);
 }
 
 static bool sniff(const char *head, size_t n)

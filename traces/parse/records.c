@@ -117,6 +117,23 @@ enum kvc_status kvc_records_next(struct kvc_records *r, struct kvc_jval **root,
     return status;
 }
 
+enum kvc_status kvc_records_each(struct kvc_import *im,
+                                 enum kvc_status (*one)(struct kvc_records *r, void *user,
+                                                        const struct kvc_jval *root,
+                                                        struct kvc_error *err),
+                                 void *user, struct kvc_error *err)
+{
+    struct kvc_records r;
+    struct kvc_jval *root = NULL;
+    enum kvc_status status = kvc_records_open(&r, im, err);
+    while (status == KVC_OK && (status = kvc_records_next(&r, &root, err)) == KVC_OK && root) {
+        status = one(&r, user, root, err);
+        kvc_json_free(root);
+    }
+    kvc_records_clear(&r);
+    return status;
+}
+
 /* ---- what is in one ---- */
 
 static bool is_blank(const struct kvc_jval *v)

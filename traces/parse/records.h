@@ -27,6 +27,13 @@ void kvc_records_clear(struct kvc_records *r);
 enum kvc_status kvc_records_next(struct kvc_records *r, struct kvc_jval **root,
                                  struct kvc_error *err);
 
+/* Hands all of them to one, with user, until it fails; opens and clears. */
+enum kvc_status kvc_records_each(struct kvc_import *im,
+                                 enum kvc_status (*one)(struct kvc_records *r, void *user,
+                                                        const struct kvc_jval *root,
+                                                        struct kvc_error *err),
+                                 void *user, struct kvc_error *err);
+
 /* ---- what is in one ---- */
 
 /* The first of several names, "start_time|startTime", that is there and not null or "". *field, if
