@@ -143,8 +143,10 @@ uint32_t kvc_run_add(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
 void kvc_run_drop(struct kvc_runs *c, uint32_t r, uint32_t n)
 {
     struct kvc_run *run = &c->run[r];
-    if (kvc_run_resident(c, r))
+    if (kvc_run_resident(c, r)) {
+        kvc_run_left(c, run->seg, run->hi - n, run->hi);
         c->size -= n;
+    }
     if (n == run->hi - run->lo) {
         kvc_queue_take(c, r);
         kvc_run_free(c, r);
@@ -157,23 +159,24 @@ void kvc_run_drop(struct kvc_runs *c, uint32_t r, uint32_t n)
 void kvc_run_move(struct kvc_runs *c, uint32_t r, uint32_t n, uint32_t queue, uint32_t note)
 {
     bool was = kvc_run_resident(c, r);
-    uint32_t moved = r;
+    uint32_t moved = r, seg = c->run[r].seg, hi = c->run[r].hi;
     if (n == kvc_run_blocks(c, r)) {
         kvc_queue_take(c, r);
     } else {
-        uint32_t hi = c->run[r].hi;
         c->queue[c->run[r].queue].blocks -= n;
         c->run[r].hi -= n;
-        moved = kvc_run_new(c, c->run[r].seg, hi - n, hi);
+        moved = kvc_run_new(c, seg, hi - n, hi);
         if (moved == KVC_RUN_NONE)
             return;
     }
     c->run[moved].note = note;
     moved = kvc_queue_put(c, queue, moved);
-    if (was && !kvc_run_resident(c, moved))
+    if (was && !kvc_run_resident(c, moved)) {
+        kvc_run_left(c, seg, hi - n, hi);
         c->size -= n;
-    else if (!was && kvc_run_resident(c, moved))
+    } else if (!was && kvc_run_resident(c, moved)) {
         c->size += n;
+    }
 }
 
 /* ---- the cache ---- */
@@ -213,6 +216,8 @@ struct kvc_runs *kvc_runs_create(const struct kvc_runs_setup *setup)
     c->seed = setup->seed;
     c->cost_blocks = setup->cost_blocks ? setup->cost_blocks : KVC_RUNS_COST_BLOCKS;
     c->ttl_ns = setup->ttl_ns ? setup->ttl_ns : KVC_RUNS_TTL_NS;
+    c->left = setup->left;
+    c->left_user = setup->left_user;
     c->free = c->hand = KVC_RUN_NONE;
     c->deepest = kvc_malloc(c->n_segments, sizeof(*c->deepest));
     if (!c->ops || !c->deepest || !kvc_queues_grow(c, 8) || (c->ops->start && !c->ops->start(c))) {
@@ -247,11 +252,16 @@ static uint32_t lead_of(const struct kvc_runs *c, uint32_t seg)
 
 uint64_t kvc_runs_arrive(struct kvc_runs *c, uint32_t seg, uint64_t now_ns)
 {
-    uint64_t run = 0;
     c->request++;
     c->now_ns = now_ns;
     if (c->ops->arrive && c->capacity)
         c->ops->arrive(c, seg);
+    return kvc_runs_held(c, seg);
+}
+
+uint64_t kvc_runs_held(const struct kvc_runs *c, uint32_t seg)
+{
+    uint64_t run = 0;
     for (; seg != KVC_RUN_NONE; seg = c->seg_parent[seg]) {
         uint32_t lead = lead_of(c, seg);
         run = lead < c->seg_len[seg] ? lead : run + lead;

@@ -24,6 +24,9 @@ struct kvc_runs_setup {
     uint64_t ttl_ns;            /* of ttl and ttlfixed: KVC_RUNS_TTL_NS */
     uint64_t seed;              /* of random */
     uint64_t cost_blocks;       /* costaware: the place where a block costs twice the first */
+    /* Or NULL: told of blocks [lo, hi) of a segment that leave; expired: because of their age. */
+    void (*left)(void *user, uint32_t seg, uint32_t lo, uint32_t hi, bool expired);
+    void *left_user;
 };
 
 #define KVC_RUNS_TTL_NS 300000000000 /* 5 min */
@@ -35,6 +38,9 @@ void kvc_runs_destroy(struct kvc_runs *cache); /* NULL is fine */
 /* A request for the path to a segment arrives at a time, none earlier than those before: returns
  * how many blocks from the root on are resident. */
 uint64_t kvc_runs_arrive(struct kvc_runs *cache, uint32_t seg, uint64_t now_ns);
+/* The same asked from outside, which changes nothing; what has expired since the last request that
+ * arrived here still counts. */
+uint64_t kvc_runs_held(const struct kvc_runs *cache, uint32_t seg);
 /* Touches the path of the request that has just arrived, the deepest block first; returns how many
  * blocks were found resident when their turn came. */
 uint64_t kvc_runs_touch(struct kvc_runs *cache, uint32_t seg);

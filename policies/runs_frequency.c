@@ -51,8 +51,7 @@ static uint32_t join(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
         uint32_t from = lowest(c), r = c->queue[from].oldest;
         struct kvc_run *run = &c->run[r];
         if (from == f && c->queue[f].newest == r && run->seg == seg && run->lo == hi) {
-            run->lo -= n; /* each newcomer pushes out the one before the last ones */
-            run->hi -= n;
+            kvc_run_slide(c, r, n); /* each newcomer pushes out the one before the last ones */
             return n;
         }
         n = from > f ? 1 : kvc_least(n, kvc_run_blocks(c, r));
@@ -149,8 +148,7 @@ static uint32_t lenaware_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uin
         n = kvc_least(n, c->capacity - c->size);
     } else if (own != KVC_RUN_NONE && c->heap[0] == own) {
         n = stays_first(c, n); /* each newcomer pushes out the deepest of those before */
-        c->run[own].lo -= n;
-        c->run[own].hi -= n;
+        kvc_run_slide(c, own, n);
         kvc_heap_sift(c, 0);
         return n;
     } else {

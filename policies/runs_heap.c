@@ -67,7 +67,8 @@ void kvc_heap_again(struct kvc_runs *c)
 
 void kvc_heap_shorten_top(struct kvc_runs *c, uint32_t n)
 {
-    uint32_t r = c->heap[0];
+    uint32_t r = c->heap[0], hi = c->run[r].hi;
+    kvc_run_left(c, c->run[r].seg, hi - n, hi);
     c->size -= n;
     if (n == kvc_run_blocks(c, r)) {
         kvc_heap_take(c, r);

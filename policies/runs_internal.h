@@ -50,6 +50,9 @@ struct kvc_runs {
     struct kvc_run_queue *queue;
     size_t n_queues;
     bool failed;
+    bool expiring; /* what leaves now does so because of its age */
+    void (*left)(void *user, uint32_t seg, uint32_t lo, uint32_t hi, bool expired);
+    void *left_user;
 
     uint64_t clock;    /* touches of segments */
     uint64_t now_ns, ttl_ns;
@@ -81,6 +84,22 @@ static inline uint32_t kvc_run_blocks(const struct kvc_runs *c, uint32_t r)
 static inline bool kvc_run_resident(const struct kvc_runs *c, uint32_t r)
 {
     return !c->ops->resident_queues || c->run[r].queue < c->ops->resident_queues;
+}
+
+/* Resident blocks [lo, hi) of the segment leave: said once for each that does. */
+static inline void kvc_run_left(const struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi)
+{
+    if (c->left)
+        c->left(c->left_user, seg, lo, hi, c->expiring);
+}
+
+/* n newcomers in front of a run take the place of its deepest n, one after the other. */
+static inline void kvc_run_slide(struct kvc_runs *c, uint32_t r, uint32_t n)
+{
+    struct kvc_run *run = &c->run[r];
+    kvc_run_left(c, run->seg, run->hi - n, run->hi);
+    run->lo -= n;
+    run->hi -= n;
 }
 
 static inline uint32_t kvc_least(uint64_t a, uint64_t b)

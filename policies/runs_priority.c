@@ -62,8 +62,7 @@ static uint32_t miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
     } else {
         uint32_t top = c->heap[0];
         if (top == own) { /* each newcomer pushes out the deepest of those before */
-            c->run[own].lo -= n;
-            c->run[own].hi -= n;
+            kvc_run_slide(c, own, n);
             return n;
         }
         /* one that goes before the rest of the victim's run is the next victim */

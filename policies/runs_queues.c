@@ -68,8 +68,7 @@ static uint32_t sieve_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32
         bool newest = c->queue[0].newest == r;
         if (newest && blocks > 1 && c->run[r].seg == seg && c->run[r].lo == hi) {
             c->hand = r; /* each newcomer pushes out the deepest of those before it */
-            c->run[r].lo -= n;
-            c->run[r].hi -= n;
+            kvc_run_slide(c, r, n);
             return n;
         }
         /* Of the newest run the hand passes on to the first newcomer, not to the end. */

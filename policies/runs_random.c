@@ -37,6 +37,7 @@ static void forget(struct kvc_runs *c, uint64_t before)
     for (behind -= before + 1; behind >= kvc_run_blocks(c, r); r = c->run[r].shallower)
         behind -= kvc_run_blocks(c, r);
     uint32_t lo = c->run[r].lo, block = c->run[r].hi - 1 - (uint32_t)behind;
+    kvc_run_left(c, seg, block, block + 1);
     if (kvc_run_blocks(c, r) == 1)
         kvc_run_free(c, r);
     else if (block == lo)

@@ -14,7 +14,9 @@ static void expire(struct kvc_runs *c, uint32_t seg)
     for (uint32_t r; (r = c->queue[0].oldest) != KVC_RUN_NONE;) {
         if (c->now_ns - c->run[r].stamp < c->ttl_ns)
             return;
+        c->expiring = true;
         kvc_run_drop(c, r, kvc_run_blocks(c, r));
+        c->expiring = false;
     }
 }
 

@@ -42,7 +42,8 @@ struct block_cache {
     double p;
     /* of the request in hand */
     const uint32_t *path;
-    uint32_t length, request;
+    uint32_t length, request, *left_by;
+    bool expiring;
     uint64_t now_ns, ttl_ns, *since; /* by block: when it was stored, or touched */
     uint64_t *born, *before_last;    /* by block */
     uint64_t floor, rng, counted, nodes, found, cost_blocks;
@@ -86,6 +87,8 @@ static inline void gone(struct block_cache *c, uint32_t b)
 {
     c->resident[b] = false;
     c->size--;
+    if (c->left_by)
+        c->left_by[b] = c->request + (c->expiring ? BLOCK_EXPIRED : 0);
 }
 
 static inline void come(struct block_cache *c, uint32_t b)

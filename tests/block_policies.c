@@ -352,6 +352,7 @@ struct block_counts block_policy_run(const struct block_log *log, const char *po
     c.next_use = next_uses(log, leaf_first);
     c.ttl_ns = log->ttl_ns;
     c.cost_blocks = log->cost_blocks;
+    c.left_by = log->left_by;
     c.rng = kvc_rng_stream(log->seed, "random");
     for (uint32_t r = 0; r < log->n_requests; r++) {
         uint32_t run = 0;

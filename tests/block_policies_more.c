@@ -12,7 +12,9 @@ static void expire(struct block_cache *c)
     for (uint32_t b = 0; b < c->n_blocks; b++)
         if (c->resident[b] && c->since[b] + c->ttl_ns <= c->now_ns) {
             take(c, b);
+            c->expiring = true;
             gone(c, b);
+            c->expiring = false;
         }
 }
 

@@ -63,19 +63,34 @@ static void paths(const struct forest *f, uint32_t **path, uint32_t *length)
     }
 }
 
+struct leaving {
+    const struct forest *f;
+    uint32_t request, *by; /* by block, as block_log's left_by */
+};
+
+static void note_leaving(void *user, uint32_t seg, uint32_t lo, uint32_t hi, bool expired)
+{
+    struct leaving *l = user;
+    for (uint32_t i = lo; i < hi; i++)
+        l->by[l->f->first[seg] + i] = l->request + (expired ? BLOCK_EXPIRED : 0);
+}
+
 static uint64_t by_runs(const struct forest *f, const char *policy, uint64_t capacity,
-                        uint32_t *runs)
+                        uint32_t *runs, uint32_t *left_by)
 {
     uint64_t access = 0;
+    struct leaving leaving = {f, 0, left_by};
     const struct kvc_runs_setup setup = {
         .policy = policy, .capacity = capacity, .n_segments = f->n, .seg_len = f->len,
         .seg_depth = f->depth, .seg_parent = f->parent, .ttl_ns = f->ttl_ns, .seed = f->seed,
-        .cost_blocks = f->cost_blocks,
+        .cost_blocks = f->cost_blocks, .left = note_leaving, .left_user = &leaving,
     };
     struct kvc_runs *c = kvc_runs_create(&setup);
     assert_non_null(c);
     for (uint32_t r = 0; r < f->n_requests; r++) {
+        leaving.request = r + 1;
         runs[r] = (uint32_t)kvc_runs_arrive(c, f->seg[r], f->now_ns[r]);
+        assert_int_equal(kvc_runs_held(c, f->seg[r]), runs[r]);
         access += kvc_runs_touch(c, f->seg[r]);
     }
     assert_false(kvc_runs_failed(c));
@@ -91,19 +106,23 @@ static void runs_give_what_blocks_give(void **state)
     const char *given = getenv("KVC_TEST_CASES"), *only = getenv("KVC_TEST_POLICY");
     uint64_t rng = kvc_rng_stream(7, "runs"), cases = given ? strtoull(given, NULL, 10) : 2000;
     uint32_t want[REQUESTS], got[REQUESTS], length[REQUESTS], *path[REQUESTS];
+    static uint32_t want_left[SEGMENTS * 60], got_left[SEGMENTS * 60];
     (void)state;
     for (uint64_t i = 0; i < cases; i++) {
         struct forest f;
         make(&f, &rng);
         paths(&f, path, length);
         struct block_log log = {f.n_requests, f.n_blocks, (const uint32_t *const *)path, length,
-                                f.now_ns, f.ttl_ns, f.seed, f.cost_blocks};
+                                f.now_ns, f.ttl_ns, f.seed, f.cost_blocks,
+                                want_left};
         uint64_t capacity = kvc_rng_below(&rng, f.n_blocks + 2);
         for (const char *const *p = kvc_runs_policies(); *p; p++) {
             if (only && strcmp(only, *p) != 0)
                 continue;
+            memset(want_left, 0, sizeof(want_left));
+            memset(got_left, 0, sizeof(got_left));
             struct block_counts counts = block_policy_run(&log, *p, true, capacity, want);
-            uint64_t access = by_runs(&f, *p, capacity, got);
+            uint64_t access = by_runs(&f, *p, capacity, got, got_left);
             stray[p - kvc_runs_policies()] += counts.set;
             for (uint32_t r = 0; r < f.n_requests; r++)
                 stray[p - kvc_runs_policies()] -= want[r];
@@ -112,6 +131,11 @@ static void runs_give_what_blocks_give(void **state)
                     fail_msg("case %llu, %s, %llu blocks: request %u: run %u, expected %u",
                              (unsigned long long)i, *p, (unsigned long long)capacity, r, got[r],
                              want[r]);
+            for (uint32_t b = 0; b < f.n_blocks; b++)
+                if (want_left[b] != got_left[b])
+                    fail_msg("case %llu, %s, %llu blocks: block %u left for request %x, expected %x",
+                             (unsigned long long)i, *p, (unsigned long long)capacity, b,
+                             got_left[b], want_left[b]);
             if (access != counts.access)
                 fail_msg("case %llu, %s, %llu blocks: %llu access hits, expected %llu",
                          (unsigned long long)i, *p, (unsigned long long)capacity,
