@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/ceiling.h"
+
+#include "cli/trace_args.h"
+#include "reports/out.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+/* The curve to show; the caller clears it. */
+static enum kvc_status shown_curve(const struct ceiling *c, struct kvc_curve *out,
+                                   struct kvc_error *err)
+{
+    const char *all = kvc_cli_value(c->cli, "curve");
+    size_t most = all ? c->curve.n + 3 : KVC_CEILING_CURVE_POINTS;
+    if (!c->stats.has_prefix || !kvc_cli_flag(c->cli, "curve"))
+        return KVC_OK;
+    return kvc_curve_thin(&c->curve, most, out, err);
+}
+
+static double ratio(uint64_t part, uint64_t whole)
+{
+    return whole ? (double)part / (double)whole : (double)NAN;
+}
+
+/* ---- JSON ---- */
+
+static void json_count(struct kvc_json *j, const char *key, uint64_t n, bool known)
+{
+    if (known)
+        kvc_json_u64(j, key, n);
+    else
+        kvc_json_null(j, key);
+}
+
+static void json_hits(struct kvc_json *j, const struct kvc_hits *h, const struct kvc_trace_stats *s)
+{
+    bool known = s->has_prefix, tokens = known && s->has_tokens;
+    json_count(j, "raw_hit_blocks", h->raw_hit_blocks, known);
+    kvc_json_double(j, "raw_block_hit_rate", known ? ratio(h->raw_hit_blocks, h->blocks) : (double)NAN);
+    json_count(j, "raw_hit_tokens", h->raw_hit_tokens, tokens);
+    kvc_json_double(j, "raw_token_hit_rate",
+                    tokens ? ratio(h->raw_hit_tokens, h->tokens) : (double)NAN);
+    json_count(j, "hit_blocks", h->hit_blocks, known);
+    kvc_json_double(j, "block_hit_rate", known ? ratio(h->hit_blocks, h->full_blocks) : (double)NAN);
+    json_count(j, "hit_tokens", h->hit_tokens, tokens);
+    kvc_json_double(j, "token_hit_rate", tokens ? ratio(h->hit_tokens, h->tokens) : (double)NAN);
+    kvc_json_double(j, "request_hit_rate", known ? ratio(h->hit_requests, h->requests) : (double)NAN);
+}
+
+static void json_point(struct kvc_json *j, const struct ceiling *c, size_t policy, size_t point)
+{
+    const struct ceiling_point *p = &c->point[point];
+    kvc_json_open_object(j, NULL);
+    kvc_json_string(j, "policy", c->policy[policy]);
+    if (p->blocks == KVC_CAPACITY_INF)
+        kvc_json_string(j, "capacity_blocks", "inf");
+    else
+        kvc_json_u64(j, "capacity_blocks", p->blocks);
+    if (p->blocks == KVC_CAPACITY_INF && c->bytes_per_token)
+        kvc_json_string(j, "capacity_bytes", "inf");
+    else
+        json_count(j, "capacity_bytes", p->bytes, c->bytes_per_token > 0);
+    json_hits(j, &c->hits[policy * c->n_points + point], &c->stats);
+    kvc_json_close(j);
+}
+
+enum kvc_status kvc_ceiling_print_json(const struct ceiling *c, struct kvc_error *err)
+{
+    struct kvc_curve curve = {0};
+    struct kvc_json j;
+    enum kvc_status st = shown_curve(c, &curve, err);
+    if (st != KVC_OK)
+        return st;
+    kvc_cli_json_begin(&j, "kvcast.ceiling.v1");
+    kvc_cli_json_trace(&j, &c->stats);
+    kvc_json_open_object(&j, "content");
+    json_hits(&j, &c->content, &c->stats);
+    kvc_json_close(&j);
+    kvc_json_open_array(&j, "points");
+    for (size_t i = 0; i < c->n_points; i++)
+        for (size_t p = 0; p < c->n_policies; p++)
+            json_point(&j, c, p, i);
+    kvc_json_close(&j);
+    kvc_json_open_array(&j, "curve");
+    for (size_t i = 0; i < curve.n; i++) {
+        kvc_json_open_array(&j, NULL);
+        kvc_json_u64(&j, NULL, curve.capacity_blocks[i]);
+        kvc_json_u64(&j, NULL, curve.raw_hit_blocks[i]);
+        kvc_json_close(&j);
+    }
+    kvc_json_close(&j);
+    kvc_curve_clear(&curve);
+    return kvc_cli_json_print(&j, err);
+}
+
+/* ---- text ---- */
+
+static void print_rate(uint64_t part, uint64_t whole, bool known)
+{
+    if (known && whole)
+        printf(" %8.3f%%", 100 * ratio(part, whole));
+    else
+        printf(" %9s", "unknown");
+}
+
+static void print_row(const struct ceiling *c, const char *capacity, const char *bytes,
+                      const char *name, const struct kvc_hits *h)
+{
+    bool known = c->stats.has_prefix, tokens = known && c->stats.has_tokens;
+    printf("%12s", capacity);
+    if (c->bytes_per_token)
+        printf(" %11s", bytes);
+    printf("  %-10s", name);
+    print_rate(h->hit_tokens, h->tokens, tokens);
+    print_rate(h->hit_blocks, h->full_blocks, known);
+    print_rate(h->hit_requests, h->requests, known);
+    print_rate(h->raw_hit_tokens, h->tokens, tokens);
+    print_rate(h->raw_hit_blocks, h->blocks, known);
+    putchar('\n');
+}
+
+static void print_head(const struct ceiling *c)
+{
+    const struct kvc_trace_stats *s = &c->stats;
+    if (!s->has_tokens) {
+        printf("%s: %s references to %s objects over %.1f min; an object is a block here, of tokens "
+               "nothing is known\n", c->path, kvc_fmt_count(s->requests).s,
+               kvc_fmt_count(s->blocks).s, (double)s->span_ns / 60e9);
+        return;
+    }
+    printf("%s: %s requests over %.1f min, %s input tokens\n", c->path,
+           kvc_fmt_count(s->requests).s, (double)s->span_ns / 60e9,
+           kvc_fmt_count(s->input_tokens).s);
+    if (!s->has_prefix) {
+        printf("which prompts share a prefix is not in the log: hit rates are unknown, not 0\n");
+        return;
+    }
+    printf("%s touches of %s blocks of %u tokens (%s touches of %s segments)\n",
+           kvc_fmt_count(s->block_touches).s, kvc_fmt_count(s->blocks).s,
+           s->block_tokens, kvc_fmt_count(s->segment_touches).s,
+           kvc_fmt_count(s->segments).s);
+    if (s->without_ids)
+        printf("%s requests bring no block ids and count as misses\n",
+               kvc_fmt_count(s->without_ids).s);
+    if (c->bytes_per_token)
+        printf("%s bytes of KV per token, %s per block\n", kvc_fmt_count(c->bytes_per_token).s,
+               kvc_fmt_count(ceiling_block_bytes(c)).s);
+}
+
+static enum kvc_status print_curve(const struct ceiling *c, struct kvc_error *err)
+{
+    struct kvc_curve curve = {0};
+    enum kvc_status st = shown_curve(c, &curve, err);
+    if (st == KVC_OK && curve.n)
+        printf("\nLRU, raw (partial last blocks count): %zu of %zu changes of slope, straight lines "
+               "between all\n%12s %14s %10s\n", curve.n, c->curve.n,
+               "blocks", "hit blocks", "hit rate");
+    for (size_t i = 0; i < curve.n; i++)
+        printf("%12" PRIu64 " %14" PRIu64 " %9.4f%%\n", curve.capacity_blocks[i],
+               curve.raw_hit_blocks[i], 100 * ratio(curve.raw_hit_blocks[i], c->content.blocks));
+    kvc_curve_clear(&curve);
+    return st;
+}
+
+enum kvc_status kvc_ceiling_print_text(const struct ceiling *c, struct kvc_error *err)
+{
+    print_head(c);
+    printf("\n%12s", "capacity");
+    if (c->bytes_per_token)
+        printf(" %11s", "");
+    printf("  %-10s %29s %19s\n", "", "usable hit rate, full blocks", "with partial tails");
+    printf("%12s", "blocks");
+    if (c->bytes_per_token)
+        printf(" %11s", "size");
+    printf("  %-10s %9s %9s %9s %9s %9s\n", "policy", "tokens", "blocks", "requests", "tokens",
+           "blocks");
+    print_row(c, "inf", "inf", "content", &c->content);
+    for (size_t i = 0; i < c->n_points; i++) {
+        const struct ceiling_point *p = &c->point[i];
+        bool inf = p->blocks == KVC_CAPACITY_INF;
+        for (size_t k = 0; k < c->n_policies; k++)
+            print_row(c, inf ? "inf" : kvc_fmt_count(p->blocks).s,
+                      inf ? "inf" : kvc_fmt_bytes((double)p->bytes).s, c->policy[k],
+                      &c->hits[k * c->n_points + i]);
+    }
+    return print_curve(c, err);
+}
