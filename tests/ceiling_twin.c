@@ -41,6 +41,41 @@ void twin_clear(struct twin_rows *rows)
     memset(rows, 0, sizeof(*rows));
 }
 
+/* ---- random forests ---- */
+
+void twin_draw(struct twin_rows *rows, uint64_t *rng, uint32_t max_rows, uint32_t max_blocks)
+{
+    uint64_t fresh = 1, ids[256];
+    uint32_t n_rows = (uint32_t)kvc_rng_below(rng, max_rows + 1);
+    uint32_t tails = (uint32_t)kvc_rng_below(rng, 3);
+    memset(rows, 0, sizeof(*rows));
+    rows->block_tokens = 1 + (uint32_t)kvc_rng_below(rng, 20);
+    for (uint32_t r = 0; r < n_rows; r++) {
+        uint32_t n = 0, more = (uint32_t)kvc_rng_below(rng, max_blocks / 2 + 1);
+        uint64_t kind = kvc_rng_below(rng, 10);
+        if (r > 0 && kind < 8) {
+            const struct twin_row *old = &rows->row[kvc_rng_below(rng, r)];
+            n = kind < 3 ? old->n : (uint32_t)kvc_rng_below(rng, old->n + 1);
+            if (n)
+                memcpy(ids, old->ids, n * sizeof(*ids));
+            more = kind < 2 || kind == 7 ? 0 : more;
+        }
+        while (more-- > 0 && n < max_blocks)
+            ids[n++] = fresh++;
+        uint32_t tokens = n * rows->block_tokens;
+        uint32_t part = (uint32_t)kvc_rng_below(rng, rows->block_tokens);
+        if (tails == 1 && n > 0)
+            tokens -= part;
+        if (tails == 2 || kind == 9)
+            tokens += part;
+        if (kvc_rng_below(rng, 12) == 0) { /* reuse unknown */
+            tokens += rows->block_tokens;
+            n = 0;
+        }
+        twin_add(rows, ids, n, tokens);
+    }
+}
+
 /* ---- caches ---- */
 
 struct cache {

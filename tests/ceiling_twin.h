@@ -19,6 +19,9 @@ struct twin_rows {
 /* ids are copied. */
 void twin_add(struct twin_rows *rows, const uint64_t *ids, uint32_t n, uint32_t tokens);
 void twin_clear(struct twin_rows *rows);
+/* Rows (256 blocks at most) that repeat, prolong or branch off an earlier one, or start anew, or
+ * have no ids; with partial tails that have an id (ceil) or have none (floor). */
+void twin_draw(struct twin_rows *rows, uint64_t *rng, uint32_t max_rows, uint32_t max_blocks);
 
 enum twin_policy { TWIN_CONTENT, TWIN_LRU, TWIN_OPT };
 

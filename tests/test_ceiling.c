@@ -16,43 +16,6 @@
 
 #include <cmocka.h>
 
-/* ---- random forests ---- */
-
-/* Rows that repeat, prolong or branch off an earlier one, or start anew, or have no ids; with
- * partial tails that have an id (ceil) or have none (floor). */
-static void draw_rows(struct twin_rows *rows, uint64_t *rng, uint32_t max_rows, uint32_t max_blocks)
-{
-    uint64_t fresh = 1, ids[256];
-    uint32_t n_rows = (uint32_t)kvc_rng_below(rng, max_rows + 1);
-    uint32_t tails = (uint32_t)kvc_rng_below(rng, 3);
-    memset(rows, 0, sizeof(*rows));
-    rows->block_tokens = 1 + (uint32_t)kvc_rng_below(rng, 20);
-    for (uint32_t r = 0; r < n_rows; r++) {
-        uint32_t n = 0, more = (uint32_t)kvc_rng_below(rng, max_blocks / 2 + 1);
-        uint64_t kind = kvc_rng_below(rng, 10);
-        if (r > 0 && kind < 8) {
-            const struct twin_row *old = &rows->row[kvc_rng_below(rng, r)];
-            n = kind < 3 ? old->n : (uint32_t)kvc_rng_below(rng, old->n + 1);
-            if (n)
-                memcpy(ids, old->ids, n * sizeof(*ids));
-            more = kind < 2 || kind == 7 ? 0 : more;
-        }
-        while (more-- > 0 && n < max_blocks)
-            ids[n++] = fresh++;
-        uint32_t tokens = n * rows->block_tokens;
-        uint32_t part = (uint32_t)kvc_rng_below(rng, rows->block_tokens);
-        if (tails == 1 && n > 0)
-            tokens -= part;
-        if (tails == 2 || kind == 9)
-            tokens += part;
-        if (kvc_rng_below(rng, 12) == 0) { /* reuse unknown */
-            tokens += rows->block_tokens;
-            n = 0;
-        }
-        twin_add(rows, ids, n, tokens);
-    }
-}
-
 static void expect_hits(const struct kvc_hits *got, const struct kvc_hits *want, const char *what,
                         uint64_t capacity, uint64_t seed)
 {
@@ -137,7 +100,7 @@ static void check_forest(uint64_t seed, uint32_t max_rows, uint32_t max_blocks)
 {
     uint64_t rng = kvc_rng_stream(seed, "ceiling");
     struct twin_rows rows;
-    draw_rows(&rows, &rng, max_rows, max_blocks);
+    twin_draw(&rows, &rng, max_rows, max_blocks);
     struct kvc_trace *t = twin_trace(&rows);
     uint64_t most = twin_blocks(t);
     for (int full_only = 0; full_only < 2; full_only++) {
@@ -166,7 +129,7 @@ static void both_builders_give_the_same_forest(void **state)
     for (uint64_t seed = 1; seed <= 400; seed++) {
         uint64_t rng = kvc_rng_stream(seed, "forest");
         struct twin_rows rows;
-        draw_rows(&rows, &rng, 60, 20);
+        twin_draw(&rows, &rng, 60, 20);
         struct kvc_trace *slow = twin_trace(&rows), *fast = NULL;
         struct kvc_forest *forest = kvc_forest_create();
         for (uint32_t r = 0; r < rows.n; r++) {
@@ -280,7 +243,7 @@ static void every_failed_allocation_is_reported(void **state)
     struct twin_rows rows = {0};
     while (rows.n < 40) {
         twin_clear(&rows);
-        draw_rows(&rows, &rng, 60, 16);
+        twin_draw(&rows, &rng, 60, 16);
     }
     struct kvc_trace *t = twin_trace(&rows);
     const uint64_t capacity = 10;
