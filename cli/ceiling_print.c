@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/ceiling.h"
 
+#include "base/alloc.h"
+#include "base/error.h"
 #include "cli/trace_args.h"
+#include "reports/ladder.h"
 #include "reports/out.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* The curve to show; the caller clears it. */
 static enum kvc_status shown_curve(const struct ceiling *c, struct kvc_curve *out,
@@ -22,6 +26,18 @@ static enum kvc_status shown_curve(const struct ceiling *c, struct kvc_curve *ou
 static double ratio(uint64_t part, uint64_t whole)
 {
     return whole ? (double)part / (double)whole : (double)NAN;
+}
+
+/* Where opt was asked for as well, all gaps; else capacity and policy are one. */
+static struct kvc_ladder ladder_of(const struct ceiling *c, size_t policy, size_t point)
+{
+    struct kvc_ladder l = {.policy = c->policy[policy], .content = &c->content,
+                           .capacity_blocks = c->point[point].blocks};
+    for (size_t p = 0; p < c->n_policies; p++)
+        if (p == policy || strcmp(c->policy[p], "opt") == 0)
+            l.below[strcmp(c->policy[p], "opt") ? KVC_GAP_POLICY : KVC_GAP_CAPACITY] =
+                &c->hits[p * c->n_points + point];
+    return l;
 }
 
 /* ---- JSON ---- */
@@ -63,6 +79,10 @@ static void json_point(struct kvc_json *j, const struct ceiling *c, size_t polic
     else
         json_count(j, "capacity_bytes", p->bytes, c->bytes_per_token > 0);
     json_hits(j, &c->hits[policy * c->n_points + point], &c->stats);
+    if (c->stats.has_prefix) {
+        const struct kvc_ladder l = ladder_of(c, policy, point);
+        kvc_ladder_json(j, &l, c->stats.has_tokens);
+    }
     kvc_json_close(j);
 }
 
@@ -164,6 +184,26 @@ static enum kvc_status print_curve(const struct ceiling *c, struct kvc_error *er
     return st;
 }
 
+static enum kvc_status print_gaps(const struct ceiling *c, struct kvc_error *err)
+{
+    struct kvc_text t = {0};
+    struct kvc_ladder *l = kvc_malloc(c->n_points * c->n_policies, sizeof(*l));
+    size_t n = 0;
+    if (!l)
+        return kvc_fail_nomem(err);
+    for (size_t i = 0; i < c->n_points; i++)
+        for (size_t p = 0; p < c->n_policies; p++)
+            if (c->n_policies == 1 || strcmp(c->policy[p], "opt") != 0)
+                l[n++] = ladder_of(c, p, i);
+    kvc_ladder_text(&t, l, n, c->stats.has_tokens);
+    enum kvc_status st = t.failed ? kvc_fail_nomem(err) : KVC_OK;
+    if (st == KVC_OK)
+        fputs(t.buf, stdout);
+    kvc_text_clear(&t);
+    kvc_free(l);
+    return st;
+}
+
 enum kvc_status kvc_ceiling_print_text(const struct ceiling *c, struct kvc_error *err)
 {
     print_head(c);
@@ -185,5 +225,6 @@ enum kvc_status kvc_ceiling_print_text(const struct ceiling *c, struct kvc_error
                       inf ? "inf" : kvc_fmt_bytes((double)p->bytes).s, c->policy[k],
                       &c->hits[k * c->n_points + i]);
     }
-    return print_curve(c, err);
+    enum kvc_status st = c->stats.has_prefix && c->n_points ? print_gaps(c, err) : KVC_OK;
+    return st == KVC_OK ? print_curve(c, err) : st;
 }

@@ -42,6 +42,9 @@ holds "LRU and the optimum at given capacities" \
     '{"policy":"opt","capacity_blocks":3,"capacity_bytes":null,"raw_hit_blocks":7,' \
     '{"policy":"lru","capacity_blocks":"inf","capacity_bytes":null,"raw_hit_blocks":8,' \
     '{"policy":"opt","capacity_blocks":"inf","capacity_bytes":null,"raw_hit_blocks":8,'
+# of 13 blocks 8 are there again; the optimum loses 1 to capacity, LRU 1 more to its rule
+holds "each gap has its cause, and they add up" \
+    '"gaps":{"token_hit_rate":{"content":' '"raw_block_hit_rate":{"content":0.6153846153846154,"sharing":null,"capacity":0.07692307692307693,"policy":0.07692307692307693,"routing":null,"reached":0.46153846153846156}'
 # ranks hit, by request: a1 b2 | a1 b2 c4 | a2 b3 d5
 ceiling --capacity 1 --policy LRU --curve all
 holds "the curve, every change of slope" '"curve":[[0,0],[1,2],[2,5],[5,8]]'
