@@ -4,6 +4,7 @@
 #define KVC_POLICIES_POLICIES_H
 
 #include <kvcast/kvcast.h>
+#include <kvcast/policy.h>
 
 /* ---- eviction order of a tier: runs wait in one queue, the head is the victim ---- */
 
@@ -16,30 +17,8 @@ const char *const *kvc_eviction_names(void);
 
 /* ---- routing ---- */
 
-struct kvc_route_view { /* of one replica, at the moment of the decision */
-    uint32_t running, waiting;   /* requests; parked loads count as waiting */
-    uint64_t queued_tokens;      /* prompt tokens not yet computed, of all its requests */
-    uint64_t context_tokens;     /* KV tokens of its running requests */
-    uint32_t hit_tokens;         /* prefix of this request it holds in HBM; 0 unless wants_prefix */
-    uint32_t hit_tokens_any;     /* the same over all of its tiers */
-};
-
-struct kvc_route_request {
-    uint64_t index;        /* of the request, in arrival order */
-    uint32_t session;      /* KVC_ID_NONE without */
-    uint32_t input_tokens;
-};
-
-struct kvc_router_ops {
-    const char *name, *summary;
-    const char *assumed; /* a figure of the rule that nobody published, in words; NULL: none */
-    bool wants_load;   /* views carry load; else they are empty */
-    bool wants_prefix; /* and prefix hits */
-    /* Returns the replica. rng is a stream of the router's own; load_weight from the scenario. */
-    uint32_t (*pick)(const struct kvc_route_request *request, const struct kvc_route_view *views,
-                     uint32_t n, double load_weight, uint64_t *rng);
-};
-const struct kvc_router_ops *kvc_router_find(const char *name);
+const struct kvc_policy *kvc_router_find(const char *name); /* NULL: there is none */
+const struct kvc_router_ops *kvc_router_ops_of(const struct kvc_policy *router); /* of NULL: NULL */
 const char *const *kvc_router_names(void);
 
 #endif

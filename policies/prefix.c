@@ -35,9 +35,11 @@ static bool tie_breaks(const struct kvc_route_view *a, const struct kvc_route_vi
     return kvc_route_lighter(a, b);
 }
 
-static uint32_t pick(const struct kvc_route_request *request, const struct kvc_route_view *views,
-                     uint32_t n, double load_weight, uint64_t *rng)
+static uint32_t pick(void *state, const struct kvc_route_request *request,
+                     const struct kvc_route_view *views, uint32_t n, double load_weight,
+                     uint64_t *rng)
 {
+    (void)state;
     (void)rng;
     uint64_t least = work(&views[0]);
     for (uint32_t i = 1; i < n; i++)
@@ -56,11 +58,19 @@ static uint32_t pick(const struct kvc_route_request *request, const struct kvc_r
     return best;
 }
 
-const struct kvc_router_ops kvc_router_prefix = {
-    .name = "prefix",
-    .summary = "the longest cached prefix, less load_weight times the extra work waiting",
+static const struct kvc_router_ops ops = {
+    .struct_size = sizeof(struct kvc_router_ops),
     .assumed = "a token of context in decoding counts 1/16 of a queued one",
     .wants_prefix = true,
     .wants_load = true,
     .pick = pick,
+};
+
+const struct kvc_policy kvc_router_prefix = {
+    .abi = KVC_POLICY_ABI,
+    .struct_size = sizeof(struct kvc_policy),
+    .kind = KVC_POLICY_ROUTING,
+    .name = "prefix",
+    .summary = "the longest cached prefix, less load_weight times the extra work waiting",
+    .ops = &ops,
 };

@@ -3,7 +3,7 @@
 #ifndef KVC_POLICIES_ROUTERS_H
 #define KVC_POLICIES_ROUTERS_H
 
-#include "policies/policies.h"
+#include <kvcast/policy.h>
 
 /* Fewer requests, then less prompt work waiting, then less context to decode over. */
 static inline bool kvc_route_lighter(const struct kvc_route_view *a, const struct kvc_route_view *b)
@@ -29,7 +29,7 @@ static inline uint32_t kvc_route_after(uint32_t replica, uint32_t n)
     return replica + 1 == n ? 0 : replica + 1;
 }
 
-extern const struct kvc_router_ops kvc_router_round_robin, kvc_router_least_loaded,
+extern const struct kvc_policy kvc_router_round_robin, kvc_router_least_loaded,
     kvc_router_prefix, kvc_router_sticky, kvc_router_power_of_two;
 
 #endif

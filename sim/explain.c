@@ -141,7 +141,7 @@ static void explain_traffic(struct notes *n, const struct kvc_engine *e,
     assume(n, "traffic", "prefix identity", s->has_prefix ? value : "none in the log", "measured",
            "the trace's own block ids; nothing finer is invented");
     if (e->n_replicas > 1 && e->router->assumed)
-        assume(n, "router", e->router->name, e->router->assumed, "assumed",
+        assume(n, "router", e->sc->router.policy, e->router->assumed, "assumed",
                "kvcast's own rule; 0 as router.load_weight follows the cache only");
     snprintf(value, sizeof(value), "%u tokens", e->page_tokens);
     assume(n, "engine", "page", value, "published", "vLLM CacheConfig, default block size");

@@ -182,7 +182,7 @@ static uint32_t route(struct kvc_engine *e, const struct kvc_job *j, uint64_t in
     }
     uint32_t session = e->trace->session ? e->trace->session[j->request] : KVC_ID_NONE;
     struct kvc_route_request request = {index, session, j->input};
-    return e->router->pick(&request, e->views, e->n_replicas, e->sc->router.load_weight,
+    return e->router->pick(NULL, &request, e->views, e->n_replicas, e->sc->router.load_weight,
                            &e->router_rng) % e->n_replicas;
 }
 
@@ -482,7 +482,7 @@ enum kvc_status kvc_engine_open(struct kvc_engine *e, struct kvc_error *err)
     e->n_replicas = e->sc->cluster.replicas;
     e->free_job = e->looking = KVC_NONE;
     e->first_tier = KVC_LOWER_TIERS;
-    e->router = kvc_router_find(e->sc->router.policy);
+    e->router = kvc_router_ops_of(kvc_router_find(e->sc->router.policy));
     if (!e->router)
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "router.policy",
                            "no router is called \"%s\"", e->sc->router.policy);

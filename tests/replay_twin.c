@@ -154,7 +154,7 @@ static uint32_t route(struct twin *tw, const struct req *r)
             views[i].hit_tokens_any = reach.T > reach.usable ? reach.T : reach.usable;
         }
     }
-    pick = ops->pick(&ask, views, tw->n_rep, tw->sc->router.load_weight, &tw->rng);
+    pick = ops->pick(NULL, &ask, views, tw->n_rep, tw->sc->router.load_weight, &tw->rng);
     kvc_free(views);
     return pick;
 }

@@ -17,7 +17,7 @@ static uint32_t route(const char *name, uint64_t index, uint32_t session,
 {
     uint64_t rng = 1;
     struct kvc_route_request r = {.index = index, .session = session, .input_tokens = 1000};
-    return kvc_router_find(name)->pick(&r, views, n, load_weight, &rng);
+    return kvc_router_ops_of(kvc_router_find(name))->pick(NULL, &r, views, n, load_weight, &rng);
 }
 
 static void policies_are_found_by_any_spelling_of_their_name(void **state)
@@ -27,7 +27,7 @@ static void policies_are_found_by_any_spelling_of_their_name(void **state)
         assert_string_equal(kvc_eviction_find(*n)->name, *n);
     for (const char *const *n = kvc_router_names(); *n; n++) {
         assert_string_equal(kvc_router_find(*n)->name, *n);
-        assert_non_null(kvc_router_find(*n)->pick);
+        assert_non_null(kvc_router_ops_of(kvc_router_find(*n))->pick);
         assert_non_null(kvc_router_find(*n)->summary);
     }
     assert_ptr_equal(kvc_router_find("Round_Robin"), kvc_router_find("round-robin"));
@@ -35,8 +35,8 @@ static void policies_are_found_by_any_spelling_of_their_name(void **state)
     assert_null(kvc_eviction_find("magic"));
     assert_true(kvc_eviction_find("lru")->touch_moves);
     assert_false(kvc_eviction_find("FIFO")->touch_moves);
-    assert_true(kvc_router_find("prefix")->wants_prefix);
-    assert_false(kvc_router_find("least-loaded")->wants_prefix);
+    assert_true(kvc_router_ops_of(kvc_router_find("prefix"))->wants_prefix);
+    assert_false(kvc_router_ops_of(kvc_router_find("least-loaded"))->wants_prefix);
 }
 
 static void one_replica_takes_everything(void **state)
@@ -149,14 +149,14 @@ static void serve(struct toy *t, const char *router, uint64_t index, uint32_t to
 {
     struct kvc_route_request r = {.index = index, .session = (uint32_t)(index % 50),
                                   .input_tokens = tokens};
-    const struct kvc_router_ops *ops = kvc_router_find(router);
+    const struct kvc_router_ops *ops = kvc_router_ops_of(kvc_router_find(router));
     for (uint32_t i = 0; i < t->n; i++) {
         struct kvc_route_view *v = &t->view[i];
         v->queued_tokens -= v->queued_tokens < drained ? v->queued_tokens : drained;
         v->waiting = (uint32_t)((v->queued_tokens + 3999) / 4000);
         v->hit_tokens = v->hit_tokens_any = t->holds_shared[i] ? 512 : 0;
     }
-    uint32_t p = ops->pick(&r, t->view, t->n, 1.0, &t->rng), slot = (uint32_t)(index % DECODING);
+    uint32_t p = ops->pick(NULL, &r, t->view, t->n, 1.0, &t->rng), slot = (uint32_t)(index % DECODING);
     assert_true(p < t->n);
     if (t->decoding[slot].tokens) {
         t->view[t->decoding[slot].replica].context_tokens -= t->decoding[slot].tokens;

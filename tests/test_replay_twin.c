@@ -36,18 +36,20 @@ static void toy_decode(const void *user, uint32_t n, uint64_t context, struct kv
     out->host_ns = 500;
 }
 
-static uint32_t pick_first(const struct kvc_route_request *request,
+static uint32_t pick_first(void *state, const struct kvc_route_request *request,
                            const struct kvc_route_view *views, uint32_t n, double load_weight,
                            uint64_t *rng)
 {
+    (void)state;
     (void)request, (void)views, (void)n, (void)load_weight, (void)rng;
     return 0;
 }
 
-static uint32_t pick_shortest(const struct kvc_route_request *request,
+static uint32_t pick_shortest(void *state, const struct kvc_route_request *request,
                               const struct kvc_route_view *views, uint32_t n, double load_weight,
                               uint64_t *rng)
 {
+    (void)state;
     uint32_t best = 0;
 
     (void)load_weight, (void)rng;
@@ -61,8 +63,9 @@ static uint32_t pick_shortest(const struct kvc_route_request *request,
 }
 
 static const struct kvc_router_ops shortest_router = {
-    .name = "shortest", .wants_prefix = true, .pick = pick_shortest};
-static const struct kvc_router_ops first_router = {.name = "first", .pick = pick_first};
+    .struct_size = sizeof(struct kvc_router_ops), .wants_prefix = true, .pick = pick_shortest};
+static const struct kvc_router_ops first_router = {.struct_size = sizeof(struct kvc_router_ops),
+                                                 .pick = pick_first};
 
 static void defaults(struct kvc_scenario *sc, struct twin_setup *setup, uint64_t pages)
 {

@@ -61,7 +61,7 @@ bool twin_setup_from_scenario(struct twin_setup *out, const struct kvc_scenario 
     page_bytes = out->kv_bytes_per_token * sc->engine.page_tokens;
     out->pages = sc->engine.kv_cache_memory_bytes / page_bytes - 1;
     out->clock = (struct twin_clock){*model, model_step, model_decode, kvc_step_front_ns(*model)};
-    out->router = kvc_router_find(sc->router.policy);
+    out->router = kvc_router_ops_of(kvc_router_find(sc->router.policy));
     out->links[0] = (struct twin_link){host->read_bytes_per_s.value * devices,
                                        host->write_bytes_per_s.value * devices,
                                        (uint64_t)(host->latency_ns.value + 0.5), 0, 0};
