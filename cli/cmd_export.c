@@ -13,8 +13,7 @@ static const struct kvc_cli_option options[] = {
      "where the log goes (- for stdout), whole or not at all; .zst and .gz are packed"},
     {"format", "NAME", "mooncake", "mooncake, oraclegeneral or csv"},
     {"input-format", "NAME", "auto", "format of the log, where it isn't a .kvt"},
-    {"block-tokens", "N", "the format's", "tokens of a block id of the log"},
-    {"strict", NULL, NULL, "stop at the first bad row of the log instead of counting it"},
+    KVC_CLI_LOG_OPTIONS,
     {NULL, NULL, NULL, NULL},
 };
 

@@ -2,7 +2,6 @@
 #include "cli/cli.h"
 
 #include "base/json.h"
-#include "base/units.h"
 #include "cli/trace_args.h"
 #include "reports/reports.h"
 
@@ -14,30 +13,9 @@
 static const struct kvc_cli_option options[] = {
     {"o", "T.kvt", NULL, "where the trace goes; written whole or not at all"},
     {"format", "NAME", "auto", "format of the logs, one of those below"},
-    {"block-tokens", "N", "the format's",
-     "tokens of a block id; without it a size that fits every row is taken if the usual one does "
-     "not"},
-    {"strict", NULL, NULL, "stop at the first bad row instead of counting it"},
+    KVC_CLI_LOG_OPTIONS,
     {"compare-readers", NULL, NULL,
      "read each row twice, fast and with care, and fail where the two differ: slow, for checking"},
-    {"merge-models", NULL, NULL,
-     "take equal ids for equal KV whatever the model, which no engine does; for comparisons"},
-    {"anonymize", NULL, NULL,
-     "put keyed hashes in place of the names of models and tenants, and quote nothing of the log"},
-    KVC_CLI_TEXT_OPTIONS,
-    KVC_CLI_TIME_OPTIONS,
-    {"csv-columns", "LIST", "by name",
-     "columns of a libCacheSim CSV: time=1,id=2,size=3, by number from 1 or by the header's name"},
-    {"tenant-field", "F", "the format's", "the field or column that names a request's tenant"},
-    {"key-field", "F", "none",
-     "a field within whose values ids mean the same, and elsewhere not: an engine whose hashes are "
-     "salted per process, say"},
-    {"forget", "TIME", "never",
-     "forget prefixes that no row touched for so long (24h), which bounds memory on logs without "
-     "end; the tokens that this leaves open are counted"},
-    {"infer-sessions", NULL, NULL,
-     "where the log names no sessions, take a request that extends an earlier prompt for its next "
-     "turn"},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -156,15 +134,7 @@ static int run(struct kvc_cli *cli)
     if (rc != KVC_EXIT_OK)
         return rc;
     io.compare_readers = kvc_cli_flag(cli, "compare-readers");
-    io.merge_models = kvc_cli_flag(cli, "merge-models");
-    io.anonymize = kvc_cli_flag(cli, "anonymize");
-    io.infer_sessions = kvc_cli_flag(cli, "infer-sessions");
     io.estimate = kvc_cli_estimate(cli, &io.estimate_user);
-    const char *forget = kvc_cli_value(cli, "forget");
-    if (forget && (kvc_parse_ns(forget, "--forget", &io.forget_ns, &err) != KVC_OK ||
-                   io.forget_ns == 0))
-        return kvc_cli_usage(cli, "--forget %s: %s", forget,
-                             err.text[0] ? err.text : "a time above 0 is expected");
     char folder[4096];
     io.spill_folder = folder_of(out, folder, sizeof(folder));
     enum kvc_status status = kvc_trace_import(&trace, paths, n, &io, &report, &err);

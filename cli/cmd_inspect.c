@@ -13,12 +13,7 @@
 
 static const struct kvc_cli_option options[] = {
     {"format", "NAME", "auto", "format of a log, one of those of import"},
-    {"block-tokens", "N", "the format's", "tokens of a block id"},
-    {"strict", NULL, NULL, "stop at the first bad row of a log"},
-    KVC_CLI_TEXT_OPTIONS,
-    KVC_CLI_TIME_OPTIONS,
-    {"tenant-field", "F", "the format's", "field or column of a log that names the tenant"},
-    {"key-field", "F", "none", "field of a log within whose values only block ids mean the same"},
+    KVC_CLI_LOG_OPTIONS,
     {"model", "NAME", NULL, "model whose KV the tokens are, for sizes in bytes"},
     {"kv-dtype", "DTYPE", "bf16", "of the KV cache"},
     {"prices", "LIST", NULL,

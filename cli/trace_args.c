@@ -28,6 +28,17 @@ static int parse_window(struct kvc_cli *cli, const char *text, struct kvc_import
     return KVC_EXIT_OK;
 }
 
+static int parse_forget(struct kvc_cli *cli, struct kvc_import_options *out)
+{
+    const char *text = kvc_cli_value(cli, "forget");
+    struct kvc_error err = {0};
+    if (text && (kvc_parse_ns(text, "--forget", &out->forget_ns, &err) != KVC_OK ||
+                 out->forget_ns == 0))
+        return kvc_cli_usage(cli, "--forget %s: %s", text,
+                             err.text[0] ? err.text : "a time above 0 is expected");
+    return KVC_EXIT_OK;
+}
+
 int kvc_cli_import_options(struct kvc_cli *cli, struct kvc_import_options *out)
 {
     const char *text = kvc_cli_value(cli, "block-tokens");
@@ -55,7 +66,13 @@ int kvc_cli_import_options(struct kvc_cli *cli, struct kvc_import_options *out)
     int rc = window ? parse_window(cli, window, out) : KVC_EXIT_OK;
     if (rc != KVC_EXIT_OK)
         return rc;
+    rc = parse_forget(cli, out);
+    if (rc != KVC_EXIT_OK)
+        return rc;
     out->csv_columns = kvc_cli_value(cli, "csv-columns");
+    out->merge_models = kvc_cli_flag(cli, "merge-models");
+    out->anonymize = kvc_cli_flag(cli, "anonymize");
+    out->infer_sessions = kvc_cli_flag(cli, "infer-sessions");
     out->progress = kvc_cli_progress(cli, &out->progress_user);
     return KVC_EXIT_OK;
 }

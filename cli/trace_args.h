@@ -6,23 +6,40 @@
 #include "base/json.h"
 #include "cli/cli.h"
 
-/* Rows of an option table that go with reading a log's times. */
-#define KVC_CLI_TIME_OPTIONS                                                                       \
+/* Rows of an option table that go with reading a log, but --format: whatever changes what a log means
+ * belongs here, so that it holds wherever a log may stand for a trace. */
+#define KVC_CLI_LOG_OPTIONS                                                                        \
+    {"block-tokens", "N", "the format's",                                                          \
+     "tokens of a block id; without it a size that fits every row is taken if the usual one does " \
+     "not"},                                                                                       \
+    {"strict", NULL, NULL, "stop at the first bad row of a log instead of counting it"},           \
+    {"key-field", "F", "none",                                                                     \
+     "a field within whose values ids mean the same, and elsewhere not: an engine whose hashes "   \
+     "are salted per process, say"},                                                               \
+    {"merge-models", NULL, NULL,                                                                   \
+     "take equal ids for equal KV whatever the model, which no engine does; for comparisons"},     \
+    {"tenant-field", "F", "the format's", "field or column of a log that names the tenant"},       \
+    {"infer-sessions", NULL, NULL,                                                                 \
+     "where the log names no sessions, take a request that extends an earlier prompt for its "     \
+     "next turn"},                                                                                 \
+    {"tokenizer", "bytes:R", "learned from the log",                                               \
+     "for prompts in text: R bytes a token, or the path of a tokenizer.json"},                     \
+    {"salt-file", "F", "drawn at random",                                                          \
+     "key of the hashes made of texts, 16 bytes or more; results are the same whatever it is"},    \
     {"time-unit", "U", "the format's", "unit of plain numbers that are times: s, ms, us or ns"},   \
     {"window", "A:B", NULL,                                                                        \
      "keep the requests that arrive from A to B after the first, as in 10m:2h"},                   \
     {"arrivals", "poisson:R", NULL,                                                                \
-     "for a log without times: R requests per second at random intervals (--seed)"}
+     "for a log without times: R requests per second at random intervals (--seed)"},               \
+    {"csv-columns", "LIST", "by name",                                                             \
+     "columns of a libCacheSim CSV: time=1,id=2,size=3, by number from 1 or by the header's name"},\
+    {"forget", "TIME", "never",                                                                    \
+     "forget prefixes that no row touched for so long (24h), which bounds memory on logs without " \
+     "end; the tokens that this leaves open are counted"},                                         \
+    {"anonymize", NULL, NULL,                                                                      \
+     "put keyed hashes in place of the names of models and tenants, and quote nothing of the log"}
 
-/* .. and with reading prompts that are text. */
-#define KVC_CLI_TEXT_OPTIONS                                                                       \
-    {"tokenizer", "bytes:R", "learned from the log",                                               \
-     "for prompts in text: R bytes a token, or the path of a tokenizer.json"},                     \
-    {"salt-file", "F", "drawn at random",                                                          \
-     "key of the hashes made of texts, 16 bytes or more; results are the same whatever it is"}
-
-/* --format, --block-tokens, --strict, --time-unit, --window, --arrivals, --tenant-field, progress;
- * returns an exit code. */
+/* All of these, --format, progress and estimates; returns an exit code. */
 int kvc_cli_import_options(struct kvc_cli *cli, struct kvc_import_options *out);
 /* Whether both paths are one regular file, which writing to it by a slip would lose. */
 bool kvc_cli_same_file(const char *a, const char *b);

@@ -126,6 +126,27 @@ expect "arrivals for a log with times" 0 "arrivals had nothing to do" \
     import "$dir/idle.jsonl" -o "$dir/b.kvt" --arrivals poisson:2
 "$kvcast" import "$dir/idle.jsonl" -o "$dir/b.kvt" --key-field engine --tenant-field engine 2>"$dir/err"
 ! grep -q -e '-field' "$dir/err"; report $? "no such note where the field is there"
+# Options that change what a log means hold wherever a log may stand for a trace, and a .kvt knows
+# better than to take them.
+cat >"$dir/salted.jsonl" <<'LOG'
+{"timestamp": 0, "input_length": 1024, "output_length": 1, "hash_ids": [1, 2], "engine": "a", "model": "m"}
+{"timestamp": 5, "input_length": 1024, "output_length": 1, "hash_ids": [1, 2], "engine": "b", "model": "n"}
+{"timestamp": 9, "input_length": 1024, "output_length": 1, "hash_ids": [1, 2], "engine": "a", "model": "m"}
+LOG
+ceiling_of() { "$kvcast" ceiling --quiet --json "$dir/salted.jsonl" "$@" 2>/dev/null | grep -m 1 '"hit_blocks"'; }
+[ "$(ceiling_of --merge-models | tr -dc 0-9)" = 4 ]; report $? "ceiling takes --merge-models"
+[ "$(ceiling_of --merge-models --key-field engine | tr -dc 0-9)" = 2 ]; report $? "ceiling takes --key-field"
+"$kvcast" import --quiet "$dir/salted.jsonl" -o "$dir/salted.kvt"
+for command in "ceiling --capacity 2" "inspect" "replay --preset kga-rag" "export -o $dir/out.csv --format csv"; do
+    # shellcheck disable=SC2086
+    for option in "--key-field engine" --merge-models "--tenant-field engine" "--tokenizer bytes:4" \
+        "--time-unit ms" "--window 0s:1h" --infer-sessions "--forget 24h" --anonymize; do
+        expect "$command takes $option of a log" 0 "" $command --quiet "$dir/salted.jsonl" $option
+        expect "$command refuses $option of a .kvt" 2 "this is a .kvt.*${option%% *}" $command "$dir/salted.kvt" $option
+    done
+done
+expect "a .kvt of other blocks" 2 "blocks of 512 tokens, where --block-tokens says 16" \
+    ceiling "$dir/salted.kvt" --block-tokens 16
 for what in "inspect --report" "replay --preset kga-rag --report" "replay --preset kga-rag --requests" \
     "replay --preset kga-rag --db"; do
     cp "$dir/idle.jsonl" "$dir/own.jsonl"

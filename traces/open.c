@@ -6,9 +6,54 @@
 
 #include <sys/stat.h>
 
-static bool is_of_logs(const struct kvc_import_options *o)
+/* The option, if any, that says how to read a log: a .kvt has been read. */
+static const char *option_of_logs(const struct kvc_import_options *o)
 {
-    return o && (o->window_begin_ns || o->window_end_ns || o->arrivals || o->time_unit);
+    if (!o)
+        return NULL;
+    const struct {
+        bool given;
+        const char *name;
+    } all[] = {
+        { o->window_begin_ns || o->window_end_ns, "--window" },
+        { o->arrivals, "--arrivals" },
+        { o->time_unit, "--time-unit" },
+        { o->key_field, "--key-field" },
+        { o->merge_models, "--merge-models" },
+        { o->tenant_field, "--tenant-field" },
+        { o->infer_sessions, "--infer-sessions" },
+        { o->tokenizer, "--tokenizer" },
+        { o->csv_columns, "--csv-columns" },
+        { o->forget_ns, "--forget" },
+        { o->anonymize, "--anonymize" },
+    };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (all[i].given)
+            return all[i].name;
+    return NULL;
+}
+
+static enum kvc_status open_kvt(struct kvc_trace **out, struct kvc_stream *stream,
+                                const char *path, const struct kvc_import_options *options,
+                                struct kvc_error *err)
+{
+    const char *idle = option_of_logs(options);
+    struct kvc_trace *t = NULL;
+    if (idle)
+        return kvc_fail_at(err, KVC_ERR_USAGE, path, 0, NULL,
+                           "this is a .kvt, in which all that %s could change is settled; give it "
+                           "when importing the log", idle);
+    enum kvc_status status = kvc_kvt_read(&t, stream, path, err);
+    if (status == KVC_OK && options && options->block_tokens && t->block_tokens &&
+        options->block_tokens != t->block_tokens) {
+        status = kvc_fail_at(err, KVC_ERR_USAGE, path, 0, NULL,
+                             "this .kvt has blocks of %u tokens, where --block-tokens says %u",
+                             t->block_tokens, options->block_tokens);
+        kvc_trace_destroy(t);
+    }
+    if (status == KVC_OK)
+        *out = t;
+    return status;
 }
 
 enum kvc_status kvc_trace_open(struct kvc_trace **out, const char *path,
@@ -22,11 +67,7 @@ enum kvc_status kvc_trace_open(struct kvc_trace **out, const char *path,
     if (kvc_stream_is_kvt(stream)) {
         if (report)
             *report = (struct kvc_import_report){ 0 };
-        status = is_of_logs(options)
-                     ? kvc_fail_at(err, KVC_ERR_USAGE, path, 0, NULL,
-                                   "this is a .kvt, whose times are settled; give --window, "
-                                   "--arrivals and --time-unit when importing the log")
-                     : kvc_kvt_read(out, stream, path, err);
+        status = open_kvt(out, stream, path, options, err);
     } else {
         status = kvc_import_streams(out, &path, 1, stream, options, report, err);
     }
