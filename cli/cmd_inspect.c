@@ -63,6 +63,7 @@ static void text_rows(struct kvc_text *t, const struct kvc_import_report *r, boo
     row_count(t, r->without_ids, "rows without ids: their reuse is unknown");
     row_count(t, r->gateway_answered, "rows left out: a gateway's response cache answered");
     row_count(t, r->zero_output, "rows generate nothing");
+    row_count(t, r->unknown_output, "rows don't say how much they generated: unknown, not 0");
     for (uint32_t i = 0; i < r->n_tallies; i++)
         kvc_text_addf(t, "  %s: %s\n", r->tallies[i].text, kvc_fmt_count(r->tallies[i].rows).s);
 }

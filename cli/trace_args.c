@@ -110,7 +110,10 @@ void kvc_cli_json_trace(struct kvc_json *j, const struct kvc_trace_stats *s)
     kvc_json_double(j, "span_s", (double)s->span_ns * 1e-9);
     if (s->has_tokens) {
         kvc_json_u64(j, "input_tokens", s->input_tokens);
-        kvc_json_u64(j, "output_tokens", s->output_tokens);
+        if (s->unknown_outputs < s->requests)
+            kvc_json_u64(j, "output_tokens", s->output_tokens);
+        else
+            kvc_json_null(j, "output_tokens");
     } else {
         kvc_json_null(j, "input_tokens");
         kvc_json_null(j, "output_tokens");
@@ -127,6 +130,7 @@ void kvc_cli_json_trace(struct kvc_json *j, const struct kvc_trace_stats *s)
     kvc_json_u64(j, "sessions", s->sessions);
     kvc_json_u64(j, "tenants", s->tenants);
     kvc_json_u64(j, "models", s->models);
+    kvc_json_u64(j, "unknown_outputs", s->unknown_outputs);
     kvc_json_u64(j, "distinct_arrivals", s->distinct_arrivals);
     if (s->batch_period_ns)
         kvc_json_double(j, "batch_period_s", (double)s->batch_period_ns * 1e-9);
@@ -156,6 +160,7 @@ void kvc_cli_json_report(struct kvc_json *j, const struct kvc_import_report *r)
     kvc_json_u64(j, "floor_rows", r->floor_rows);
     kvc_json_u64(j, "ceil_rows", r->ceil_rows);
     kvc_json_u64(j, "zero_output", r->zero_output);
+    kvc_json_u64(j, "unknown_output", r->unknown_output);
     kvc_json_u64(j, "failed", r->failed);
     kvc_json_u64(j, "cancelled", r->cancelled);
     kvc_json_u64(j, "gateway_answered", r->gateway_answered);

@@ -89,7 +89,8 @@ static void put_tiles(const struct view *v)
     }
     if (!s->has_prefix) {
         snprintf(more, sizeof(more), "of %.40s requests", kvc_fmt_count(s->requests).s);
-        kvc_html_tile(t, "Without an answer", kvc_fmt_count(p->zero_output), more);
+        if (p->unknown_output < s->requests)
+            kvc_html_tile(t, "Without an answer", kvc_fmt_count(p->zero_output), more);
     }
     if (s->has_prefix && p->seen_tokens && s->span_ns)
         kvc_html_tile(t, "TTL of 5 min",
@@ -167,6 +168,9 @@ static void put_lengths(const struct view *v)
                      "cancelled.",
                   kvc_fmt_count(p->zero_output).s, kvc_fmt_count(p->failed).s,
                   kvc_fmt_count(p->cancelled).s);
+    if (p->unknown_output)
+        kvc_text_addf(t, " Of %s the log does not say how much they generated; they are not among "
+                         "the answers here.", kvc_fmt_count(p->unknown_output).s);
     if (v->f->stats.has_prefix)
         kvc_text_addf(t, " What was generated is known for %s requests, unknown for %s.",
                       kvc_fmt_count(p->outputs_known).s,

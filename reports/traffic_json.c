@@ -90,6 +90,7 @@ static void put_rows(struct kvc_json *j, const struct kvc_traffic *f)
     kvc_json_u64(j, "known", p->outputs_known);
     kvc_json_u64(j, "unknown", f->stats.requests - p->outputs_known);
     kvc_json_u64(j, "zero", p->zero_output);
+    kvc_json_u64(j, "unknown_length", p->unknown_output);
     kvc_json_close(j);
     kvc_json_open_object(j, "rows");
     kvc_json_u64(j, "failed", p->failed);

@@ -46,8 +46,8 @@ static void put_head(struct kvc_text *t, const struct kvc_traffic *f)
     const struct kvc_profile *p = &f->profile;
     kvc_text_addf(t, "%s request%s over %s, %s input and %s output tokens\n",
                   kvc_fmt_count(s->requests).s, s->requests == 1 ? "" : "s",
-                  kvc_fmt_seconds((double)s->span_ns * 1e-9).s,
-                  kvc_fmt_count(s->input_tokens).s, kvc_fmt_count(s->output_tokens).s);
+                  kvc_fmt_seconds((double)s->span_ns * 1e-9).s, kvc_fmt_count(s->input_tokens).s,
+                  s->unknown_outputs < s->requests ? kvc_fmt_count(s->output_tokens).s : "unknown");
     if (s->has_prefix)
         kvc_text_addf(t, "%s blocks of %u tokens in %s segments, %s block and %s segment touches\n",
                       kvc_fmt_count(s->blocks).s, s->block_tokens, kvc_fmt_count(s->segments).s,
@@ -102,7 +102,7 @@ static void put_classes(struct kvc_text *t, const struct kvc_profile *p)
         put_cell(t, kvc_fmt_percent(kvc_ratio(p->input_requests[i], in)), 13);
         put_cell(t, kvc_fmt_percent(kvc_ratio(p->input_sum[i], tokens)), 11);
         put_cell(t, kvc_fmt_count(p->output_requests[i]), 11);
-        put_cell(t, kvc_fmt_percent(kvc_ratio(p->output_requests[i], in)), 13);
+        put_cell(t, kvc_fmt_percent(kvc_ratio(p->output_requests[i], p->output_tokens.count)), 13);
         kvc_text_add(t, "\n");
     }
 }
@@ -123,6 +123,9 @@ static void put_lengths(struct kvc_text *t, const struct kvc_traffic *f)
                          "in %s\n",
                       kvc_fmt_count(p->outputs_known).s,
                       kvc_fmt_count(f->stats.requests - p->outputs_known).s);
+    if (p->unknown_output)
+        kvc_text_addf(t, "  of %s requests the log does not say how much they generated: unknown, "
+                         "in no figure of outputs\n", kvc_fmt_count(p->unknown_output).s);
     if (p->zero_output)
         kvc_text_addf(t, "  %s requests generate nothing\n", kvc_fmt_count(p->zero_output).s);
     if (f->stats.sessions)

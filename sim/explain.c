@@ -173,6 +173,11 @@ static void warn_traffic(struct notes *n, const struct kvc_engine *e,
         warn(n, "rows_without_ids", "%llu requests carry no block ids; what they could reuse is "
                                     "unknown and counted as first sight.",
              (unsigned long long)s->without_ids);
+    if (s->unknown_outputs)
+        warn(n, "unknown_outputs", "Of %llu requests the log doesn't say how much they generated: "
+                                   "they are served up to their first token, so load, TPOT and "
+                                   "cost per output token are too low.",
+             (unsigned long long)s->unknown_outputs);
     if (s->batch_period_ns && sc->arrivals.mode == KVC_ARRIVALS_OPEN && !sc->arrivals.spread_ns)
         warn(n, "arrivals_batched", "Arrivals come in batches about %s apart, probably because the "
                                     "log was rounded; TTFT then shows queues that may not have "

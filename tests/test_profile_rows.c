@@ -161,6 +161,16 @@ static void test_lengths(void **state)
     a.cached[4] = 0;
     t->cached_tokens = a.cached;
     struct kvc_profile p = profile_of(t);
+    uint64_t told = p.output_tokens.count;
+    uint8_t unknown[16] = { [0] = 1 };
+    assert_true(t->n_requests <= sizeof(unknown));
+    t->output_unknown = unknown; /* one more of which nobody knows what it generated */
+    struct kvc_profile q = profile_of(t);
+    t->output_unknown = NULL;
+    assert_int_equal(q.output_tokens.count, told - 1);
+    assert_int_equal(q.unknown_output, 1);
+    assert_int_equal(q.input_tokens.count, told);
+    kvc_profile_clear(&q);
     assert_int_equal(p.input_requests[0], 1);
     assert_int_equal(p.input_requests[1], 1);
     assert_int_equal(p.input_requests[2], 2);

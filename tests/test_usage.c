@@ -60,6 +60,18 @@ static void one_request_in_three_languages(void **state)
        1000, 600, 0);
 }
 
+/* An embedding generates nothing; where neither answer nor sum is stated, nobody knows. */
+static void a_sum_tells_the_answer(void **state)
+{
+    (void)state;
+    struct kvc_usage u = read_as(KVC_USAGE_API, "{\"prompt_tokens\":8,\"total_tokens\":8}");
+    assert_true(u.output_stated && u.output_tokens == 0);
+    u = read_as(KVC_USAGE_API, "{\"prompt_tokens\":8,\"total_tokens\":20}");
+    assert_true(u.output_stated && u.output_tokens == 12);
+    u = read_as(KVC_USAGE_API, "{\"prompt_tokens\":8}");
+    assert_false(u.output_stated);
+}
+
 static void a_first_write_is_part_of_the_prompt(void **state)
 {
     (void)state;
@@ -251,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_request_in_three_languages),
+        cmocka_unit_test(a_sum_tells_the_answer),
         cmocka_unit_test(a_first_write_is_part_of_the_prompt),
         cmocka_unit_test(a_gateway_mixes_both),
         cmocka_unit_test(absent_and_null_are_not_0),

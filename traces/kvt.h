@@ -13,7 +13,7 @@
  *                              objects
  *   request.arrival_ns   u64 as differences; request.think_ns u64
  *   request.input_tokens, output_tokens, prompt_segment, output_segment, session, namespace,
- *   model, cached_tokens u32;  request.status u8
+ *   model, cached_tokens u32;  request.status, output_unknown u8
  *   segment.parent, segment.length u32
  *   text.breaks          u64   as of break_column.h
  *   names.namespace, names.model  bytes, each name ending in NUL

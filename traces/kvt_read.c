@@ -232,6 +232,7 @@ static enum kvc_status read_columns(struct reader *r, struct kvc_trace *t)
         { "request.namespace", KVC_KVT_U32, &t->tenant, false, false },
         { "request.model", KVC_KVT_U32, &t->model, false, false },
         { "request.status", KVC_KVT_U8, &t->row_status, false, false },
+        { "request.output_unknown", KVC_KVT_U8, &t->output_unknown, false, false },
         { "request.cached_tokens", KVC_KVT_U32, &t->cached_tokens, false, false },
         { "segment.parent", KVC_KVT_U32, &t->seg_parent, true, true },
         { "segment.length", KVC_KVT_U32, &t->seg_len, true, true },
@@ -294,7 +295,8 @@ static bool requests_right(const struct kvc_trace *t)
         if (!prompt_right(t, r) || !within(t->output_seg, r, t->n_segments) ||
             !within(t->session, r, t->n_sessions) || !within(t->tenant, r, t->n_tenants) ||
             !within(t->model, r, t->n_models) || (t->row_status && t->row_status[r] > 2) ||
-            !within(t->cached_tokens, r, t->input_tokens[r] + 1))
+            !within(t->cached_tokens, r, t->input_tokens[r] + 1) ||
+            (!kvc_trace_output_known(t, r) && t->output_tokens[r]))
             return false;
     }
     return true;

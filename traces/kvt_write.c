@@ -185,6 +185,7 @@ static void put_columns(struct writer *w, const struct kvc_trace *t)
     put_column(w, "request.namespace", KVC_KVT_U32, t->tenant, n);
     put_column(w, "request.model", KVC_KVT_U32, t->model, n);
     put_column(w, "request.status", KVC_KVT_U8, t->row_status, n);
+    put_column(w, "request.output_unknown", KVC_KVT_U8, t->output_unknown, n);
     put_column(w, "request.cached_tokens", KVC_KVT_U32, t->cached_tokens, n);
     put_column(w, "segment.parent", KVC_KVT_U32, t->seg_parent, t->n_segments);
     put_column(w, "segment.length", KVC_KVT_U32, t->seg_len, t->n_segments);
@@ -199,7 +200,8 @@ static void put_columns(struct writer *w, const struct kvc_trace *t)
 
 static uint64_t column_bytes(const struct kvc_trace *t)
 {
-    uint64_t row = 20 + (t->think_ns ? 8u : 0u) + (t->row_status ? 1u : 0u);
+    uint64_t row = 20 + (t->think_ns ? 8u : 0u) + (t->row_status ? 1u : 0u) +
+                   (t->output_unknown ? 1u : 0u);
     const uint32_t *const narrow[] = { t->output_seg, t->session, t->tenant, t->model,
                                        t->cached_tokens };
     for (size_t i = 0; i < sizeof(narrow) / sizeof(narrow[0]); i++)

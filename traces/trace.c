@@ -49,6 +49,7 @@ void kvc_trace_destroy(struct kvc_trace *t)
     kvc_trace_drop(t, &t->think_ns);
     kvc_trace_drop(t, &t->tenant);
     kvc_trace_drop(t, &t->model);
+    kvc_free(t->output_unknown);
     kvc_trace_drop(t, &t->row_status);
     kvc_trace_drop(t, &t->cached_tokens);
     kvc_free(t->breaks);
@@ -183,6 +184,7 @@ void kvc_trace_stats(const struct kvc_trace *t, struct kvc_trace_stats *out)
         uint32_t seg = t->prompt_seg[r], blocks = kvc_trace_blocks(t, r);
         s.input_tokens += t->input_tokens[r];
         s.output_tokens += t->output_tokens[r];
+        s.unknown_outputs += !kvc_trace_output_known(t, r);
         s.distinct_arrivals += r == 0 || t->arrival_ns[r] != t->arrival_ns[r - 1];
         s.block_touches += blocks;
         s.full_block_touches += kvc_trace_full_blocks(t, r);

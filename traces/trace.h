@@ -58,7 +58,7 @@ struct kvc_trace {
     /* Requests, arrival ascending, input order kept among equals. First arrival is 0. */
     uint64_t *arrival_ns;
     uint32_t *input_tokens;
-    uint32_t *output_tokens;
+    uint32_t *output_tokens; /* 0 where unknown */
     uint32_t *prompt_seg; /* KVC_SEG_NONE: no ids, reuse unknown (or shorter than a block) */
     uint32_t *output_seg; /* end of the known output's path, prompt_seg or NONE when unknown.
                              Its full blocks extend those of the prompt. NULL: none known */
@@ -66,6 +66,7 @@ struct kvc_trace {
     uint64_t *think_ns;   /* pause after the session's previous turn ended; KVC_TIME_NONE; NULL */
     uint32_t *tenant;     /* index into tenant_names; NULL: one tenant */
     uint32_t *model;      /* index into model_names; NULL: not stated */
+    uint8_t *output_unknown; /* 1: the log doesn't say how much was generated; NULL: it always does */
     uint8_t *row_status;  /* enum kvc_row_status; NULL: all fine */
     uint32_t *cached_tokens; /* of the prompt, as the serving system stated; KVC_ID_NONE without;
                                 NULL: no row says so. For comparison only */
@@ -103,6 +104,11 @@ static inline uint32_t kvc_trace_full_blocks(const struct kvc_trace *t, uint64_t
     uint32_t n = kvc_trace_blocks(t, request);
     uint32_t full = t->block_tokens ? t->input_tokens[request] / t->block_tokens : 0;
     return n < full ? n : full;
+}
+
+static inline bool kvc_trace_output_known(const struct kvc_trace *t, uint64_t request)
+{
+    return !t->output_unknown || !t->output_unknown[request];
 }
 
 /* Segments on the path that ends at seg, and the path itself root first into path[], which must

@@ -155,7 +155,8 @@ struct kvc_import_report {
     uint64_t without_ids;   /* rows whose reuse is unknown */
     uint64_t repeated_ids;  /* rows in which a block id occurs twice */
     uint64_t floor_rows, ceil_rows; /* rows whose last partial block has no id / has one */
-    uint64_t zero_output;
+    uint64_t zero_output;   /* rows that generated nothing .. */
+    uint64_t unknown_output; /* .. and rows that don't say how much they did */
     uint64_t failed, cancelled;   /* rows by enum kvc_row_status; those that failed before a token
                                      was counted, though not in the trace, too */
     uint64_t gateway_answered;    /* left out: a gateway's response cache answered, no GPU did */
@@ -216,6 +217,8 @@ struct kvc_trace_stats {
     bool has_tokens;          /* false: references to objects of a cache log, each a block of one
                                  token here: figures of tokens are unknown */
     uint64_t forget_ns, forgotten_blocks, unjudged_tokens; /* as in the import's report */
+    uint64_t unknown_outputs; /* requests of which the log doesn't say how much they generated: none
+                                 of it is in output_tokens */
 };
 KVC_API void kvc_trace_stats(const struct kvc_trace *trace, struct kvc_trace_stats *out);
 

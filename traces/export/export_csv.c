@@ -50,7 +50,7 @@ static void put_row(struct kvc_export *x, uint64_t r)
     put_name(x, t->model, r, t->model_names);
     kvc_export_text(x, status[t->row_status ? t->row_status[r] : KVC_ROW_OK]);
     put_optional(x, true, t->input_tokens[r]);
-    put_optional(x, true, t->output_tokens[r]);
+    put_optional(x, kvc_trace_output_known(t, r), t->output_tokens[r]);
     put_optional(x, t->cached_tokens && t->cached_tokens[r] != KVC_ID_NONE,
                  t->cached_tokens ? t->cached_tokens[r] : 0);
     put_optional(x, t->block_tokens != 0, t->block_tokens);

@@ -13,7 +13,7 @@
 struct writer {
     struct kvc_export *x;
     char **tenants, **models; /* as JSON text */
-    uint64_t cancelled, lost, cached, fine;
+    uint64_t cancelled, lost, cached, unknown, fine;
 };
 
 /* Milliseconds with the fraction that nanoseconds need. */
@@ -101,6 +101,10 @@ static void put_notes(struct writer *w, bool share)
     if (w->lost)
         kvc_export_note(x, "the answers of %llu requests are known and can't be written: their "
                         "reuse is lost", (unsigned long long)w->lost);
+    if (w->unknown)
+        kvc_export_note(x, "%llu requests of which nobody knows how much they generated are "
+                        "written with an output of 0: the format has no other",
+                        (unsigned long long)w->unknown);
     if (w->cancelled)
         kvc_export_note(x, "%llu cancelled requests are written as if served: the format has no "
                         "status", (unsigned long long)w->cancelled);
@@ -129,6 +133,7 @@ static enum kvc_status write_log(struct kvc_export *x, struct kvc_error *err)
         put_row(&w, r);
         w.lost += t->output_seg && t->output_seg[r] != inferred[r];
         w.cancelled += t->row_status && t->row_status[r] == KVC_ROW_CANCELLED;
+        w.unknown += !kvc_trace_output_known(t, r);
         w.cached += t->cached_tokens && t->cached_tokens[r] != KVC_ID_NONE;
     }
     if (ok)

@@ -41,7 +41,8 @@ static uint64_t continued(const struct kvc_forest *f, uint64_t a, uint64_t b, ui
     uint64_t pa = kvc_forest_prompt(f, a), pb = kvc_forest_prompt(f, b);
     uint64_t whole = (uint64_t)f->input[a] + f->output[a];
     uint32_t shown = f->shown_tokens ? f->shown_tokens[b] : UINT32_MAX;
-    if (pa == KVC_NODE_NONE || pb == KVC_NODE_NONE || !f->output[a] || !shown ||
+    if (pa == KVC_NODE_NONE || pb == KVC_NODE_NONE || !f->output[a] ||
+        f->output[a] > INT32_MAX /* not known */ || !shown ||
         (shown == UINT32_MAX && f->input[b] < whole))
         return KVC_NODE_NONE;
     if (f->status && (f->status[a] != KVC_ROW_OK))

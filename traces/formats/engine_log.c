@@ -230,7 +230,7 @@ static enum kvc_status hand_on(struct kvc_open_requests *r, const struct kvc_ope
                                .output_tokens = q->output_tokens, .status = q->status,
                                .model = span_of(q->model), .adapter = span_of(q->adapter),
                                .salt = span_of(q->salt) };
-    struct kvc_text_facts facts = { .input_stated = q->input_stated, .output_stated = true,
+    struct kvc_text_facts facts = { .input_stated = q->input_stated, .output_stated = q->output_stated,
                                     .thinking_tokens = KVC_ID_NONE };
     if (q->token_ids)
         row.input_tokens = (uint32_t)q->n_token_ids;
@@ -246,9 +246,8 @@ static enum kvc_status hand_on(struct kvc_open_requests *r, const struct kvc_ope
         row.cached_stated = true;
         row.cached_tokens = q->cached_tokens;
     }
-    if (!q->output_stated)
-        kvc_import_tally(im, "requests of which the log doesn't say how much they generated; "
-                             "counted as nothing");
+    if (!q->output_stated && q->status != KVC_ROW_FAILED)
+        row.output_tokens = KVC_TOKENS_UNKNOWN;
     if (q->token_ids) {
         if (!cut(r, q, kvc_import_block_tokens(im), &row))
             return kvc_fail_nomem(err);

@@ -429,7 +429,8 @@ static enum kvc_status hand_on_chain(struct kvc_import *im, const struct kvc_res
     size_t n = kvc_residency_depth(res, chain->leaf);
     uint64_t tokens = (uint64_t)n * kvc_import_block_tokens(im);
     struct kvc_log_row row = { .time_ns = chain->first_ns, .think_ns = KVC_TIME_NONE,
-                               .text_ids = leaf->text, .n_ids = n };
+                               .output_tokens = KVC_TOKENS_UNKNOWN, .text_ids = leaf->text,
+                               .n_ids = n };
     if (tokens > KVC_TOKENS_MAX) {
         kvc_import_tally(im, "chains of 2^31 tokens and more: left out");
         return KVC_OK;

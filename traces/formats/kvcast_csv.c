@@ -141,7 +141,7 @@ static bool status(struct reader *r, struct kvc_log_row *row)
 
 static bool convert(struct reader *r, struct kvc_log_row *row, uint64_t *block)
 {
-    uint64_t in = 0, out = 0, cached = UINT64_MAX, time = 0, think = KVC_TIME_NONE;
+    uint64_t in = 0, out = KVC_TOKENS_UNKNOWN, cached = UINT64_MAX, time = 0, think = KVC_TIME_NONE;
     size_t n;
     *row = (struct kvc_log_row){ .session = r->field[SESSION], .tenant = r->field[TENANT],
                                  .model = r->field[MODEL] };
@@ -149,7 +149,7 @@ static bool convert(struct reader *r, struct kvc_log_row *row, uint64_t *block)
     if (!number(r, ARRIVAL, KVC_LOG_TIME_MAX - 1, true, &time) ||
         !number(r, THINK, KVC_LOG_TIME_MAX - 1, false, &think) || !status(r, row) ||
         !number(r, INPUT, KVC_TOKENS_MAX, true, &in) ||
-        !number(r, OUTPUT, KVC_TOKENS_MAX, true, &out) ||
+        !number(r, OUTPUT, KVC_TOKENS_MAX, false, &out) ||
         !number(r, CACHED, in, false, &cached) ||
         !number(r, BLOCK, KVC_TOKENS_MAX, r->field[IDS].n > 0, block) ||
         !ids(r, IDS, &r->ids, 0, &row->n_ids))
@@ -169,7 +169,7 @@ static bool convert(struct reader *r, struct kvc_log_row *row, uint64_t *block)
     full = full < row->n_ids ? full : row->n_ids;
     if (!*block || !ids(r, OUTPUT_IDS, &r->out, full, &n))
         return *block || wrong(r, columns[BLOCK], "missing");
-    if (n > (in + out) / *block)
+    if (out == KVC_TOKENS_UNKNOWN || n > (in + out) / *block)
         return wrong(r, columns[OUTPUT_IDS], "more full blocks than prompt and answer have");
     if (full)
         memcpy(r->out.v, r->ids.v, full * sizeof(*r->ids.v));

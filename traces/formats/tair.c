@@ -255,7 +255,7 @@ static enum kvc_status read_optimizer(const struct kvc_place *at, const struct k
     if (status == KVC_OK && kvc_field_member(root, "output_len"))
         status = kvc_field_tokens(at, "output_len", root, 0, &row->output_tokens, err);
     else if (status == KVC_OK)
-        kvc_import_tally(im, "requests without output_len: taken to have no answer");
+        row->output_tokens = KVC_TOKENS_UNKNOWN;
     row->ids = r->ids.v;
     if (status == KVC_OK)
         status = read_total(at, root, r, row, err);

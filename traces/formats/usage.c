@@ -311,6 +311,11 @@ static enum kvc_status fill(const struct kvc_usage_counts *c, const struct parts
     out->write_stated = p->write_name != NULL;
     out->output_stated = c->name[KVC_USAGE_OUTPUT] != NULL;
     out->reasoning_stated = c->name[KVC_USAGE_REASONING] || c->name[KVC_USAGE_REASONING_BESIDE];
+    if (!out->output_stated && c->name[KVC_USAGE_TOTAL] && c->v[KVC_USAGE_TOTAL] >= prompt &&
+        out->prompt_stated && !out->exclusive) { /* as of embeddings, where the sum is all that is said */
+        output = c->v[KVC_USAGE_TOTAL] - prompt;
+        out->output_stated = true;
+    }
     if (prompt > KVC_TOKENS_MAX || output > KVC_TOKENS_MAX)
         return contradiction(at, within, prompt > KVC_TOKENS_MAX ? input_name : "output", err,
                              "the parts come to more than 2^31-1 tokens");

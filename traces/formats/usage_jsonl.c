@@ -89,6 +89,8 @@ static enum kvc_status read_answer(struct answer *a, struct kvc_error *err)
                                    &a->row.tenant, err);
     if (status == KVC_OK)
         kvc_usage_into_row(&a->counted, &a->row);
+    if (status == KVC_OK && !a->counted.output_stated)
+        a->row.output_tokens = KVC_TOKENS_UNKNOWN;
     return status;
 }
 

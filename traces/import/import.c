@@ -184,12 +184,28 @@ static void count_rows(struct kvc_import *im, const struct kvc_trace *t)
 {
     for (uint64_t r = 0; r < t->n_requests; r++) {
         uint32_t tokens = t->input_tokens[r], n = kvc_trace_blocks(t, r);
-        im->report.zero_output += t->output_tokens[r] == 0;
+        bool told = kvc_trace_output_known(t, r);
+        im->report.zero_output += told && t->output_tokens[r] == 0;
+        im->report.unknown_output += !told;
         if (!n)
             im->report.without_ids += tokens >= t->block_tokens;
         else if (tokens % t->block_tokens)
             *(n == tokens / t->block_tokens ? &im->report.floor_rows : &im->report.ceil_rows) += 1;
     }
+}
+
+/* Lengths that the log doesn't say become a column of their own. */
+static bool settle_outputs(struct kvc_trace *t)
+{
+    for (uint64_t r = 0; r < t->n_requests; r++) {
+        if (t->output_tokens[r] != KVC_TOKENS_UNKNOWN)
+            continue;
+        if (!t->output_unknown && !(t->output_unknown = kvc_calloc((size_t)t->n_requests, 1)))
+            return false;
+        t->output_unknown[r] = 1;
+        t->output_tokens[r] = 0;
+    }
+    return true;
 }
 
 static bool move_names(struct kvc_import *im, struct kvc_trace *t)
@@ -243,7 +259,7 @@ static enum kvc_status finish(struct kvc_import *im, struct kvc_trace **out, str
     im->forest = NULL;
     if (status != KVC_OK)
         return status;
-    if (!move_names(im, t) || !kvc_trace_canonical(t, &im->spill)) {
+    if (!settle_outputs(t) || !move_names(im, t) || !kvc_trace_canonical(t, &im->spill)) {
         kvc_trace_destroy(t);
         return kvc_spill_fail(&im->spill, err);
     }

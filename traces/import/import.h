@@ -9,6 +9,7 @@
 #include "traces/parse/timestamp.h"
 
 #define KVC_TOKENS_MAX INT32_MAX /* of one prompt or answer */
+#define KVC_TOKENS_UNKNOWN UINT32_MAX /* of an answer: the log doesn't say */
 #define KVC_LOG_TIME_MAX ((uint64_t)INT64_MAX) /* ns */
 
 struct kvc_span {

@@ -73,6 +73,7 @@ struct kvc_profile {
     uint64_t input_requests[KVC_PROFILE_LENGTHS], output_requests[KVC_PROFILE_LENGTHS];
     uint64_t input_sum[KVC_PROFILE_LENGTHS]; /* tokens of those requests */
     uint64_t zero_output, failed, cancelled;
+    uint64_t unknown_output; /* requests in none of output_requests[]: the log doesn't say */
     uint64_t outputs_known; /* requests whose output the log shows, or a later turn */
     uint64_t in_sessions, shrunken_turns; /* requests; turns shorter than prompt + answer before */
     uint64_t cached_rows, cached_of_tokens, cached_tokens; /* as the serving system stated */

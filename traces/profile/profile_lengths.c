@@ -21,8 +21,12 @@ static void count_rows(const struct kvc_trace *t, struct kvc_profile *p)
         uint32_t in = t->input_tokens[r], class = length_class(in);
         p->input_requests[class]++;
         p->input_sum[class] += in;
-        p->output_requests[length_class(t->output_tokens[r])]++;
-        p->zero_output += t->output_tokens[r] == 0;
+        if (kvc_trace_output_known(t, r)) {
+            p->output_requests[length_class(t->output_tokens[r])]++;
+            p->zero_output += t->output_tokens[r] == 0;
+        } else {
+            p->unknown_output++;
+        }
         p->failed += t->row_status && t->row_status[r] == KVC_ROW_FAILED;
         p->cancelled += t->row_status && t->row_status[r] == KVC_ROW_CANCELLED;
         p->outputs_known += t->output_seg && t->output_seg[r] != KVC_SEG_NONE;
@@ -63,8 +67,10 @@ bool kvc_profile_lengths(const struct kvc_trace *t, struct kvc_profile *p)
         v[r] = t->input_tokens[r];
     kvc_distribution(v, n, 1, &p->input_tokens);
     for (uint64_t r = 0; r < n; r++)
-        v[r] = t->output_tokens[r];
-    kvc_distribution(v, n, 1, &p->output_tokens);
+        if (kvc_trace_output_known(t, r))
+            v[k++] = t->output_tokens[r];
+    kvc_distribution(v, k, 1, &p->output_tokens);
+    k = 0;
     for (uint64_t r = 0; t->think_ns && r < n; r++)
         if (t->think_ns[r] != KVC_TIME_NONE)
             v[k++] = t->think_ns[r];

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "traces/import/alignment.h"
+#include "traces/trace.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -265,9 +266,6 @@ static enum kvc_status add_answer(struct cutter *k, const struct kvc_prompt *p,
     for (size_t i = p->n_input; i < p->n_pieces; i++)
         hidden = hidden || p->pieces[i].kind == KVC_PIECE_THINKING;
     enum kvc_status status = add_pieces(k, p, p->n_input, p->n_pieces, err);
-    if (p->n_pieces == p->n_input && !facts->output_stated && !facts->output_limit)
-        kvc_import_tally(k->im, "neither an answer nor its length is in the row: an output of 0 "
-                                "tokens");
     if (status != KVC_OK || p->n_pieces == p->n_input)
         return status;
     if (!facts->output_stated && !facts->output_limit)
@@ -378,6 +376,9 @@ enum kvc_status kvc_text_cut_row(struct kvc_import *im, struct kvc_text_import *
     struct kvc_text_cut cut = { t->key[0], t->key[1], byte_weight, kvc_import_block_tokens(im) };
     struct kvc_error why = { 0 };
     bool answer_known = false;
+    if (p->n_pieces == p->n_input && !facts->output_stated && !facts->output_limit &&
+        row->status != KVC_ROW_FAILED)
+        row->output_tokens = KVC_TOKENS_UNKNOWN;
     if (!p->n)
         return without_text(im, row, facts, err);
     kvc_chain_start(k.c, &cut);
