@@ -339,14 +339,15 @@ static void infers_sessions_as_the_twin_does(void **state)
 
 /* ---- files in place of memory ---- */
 
-static struct kvc_trace *build_many(uint64_t seed, uint64_t limit, uint32_t rows, uint64_t *on_disk)
+static struct kvc_trace *build_many(uint64_t seed, uint64_t limit, uint32_t rows,
+                                    uint64_t forget_ns, uint64_t *on_disk)
 {
     struct kvc_spill spill;
     struct kvc_forest_counts c;
     struct kvc_trace *t = NULL;
     uint64_t rng = seed, ids[16], disorder = 1 + kvc_rng_below(&rng, 3) * 400000;
     assert_true(kvc_spill_init(&spill, NULL, limit));
-    struct kvc_forest_options o = { .spill = &spill };
+    struct kvc_forest_options o = { .spill = &spill, .forget_ns = forget_ns };
     struct kvc_forest *f = kvc_forest_create_with(&o);
     for (uint32_t i = 0; i < rows; i++) {
         size_t n = 1 + (size_t)kvc_rng_below(&rng, 16);
@@ -369,11 +370,11 @@ static struct kvc_trace *build_many(uint64_t seed, uint64_t limit, uint32_t rows
 static void files_hold_what_memory_would(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 3; seed++) {
-        uint64_t disk_a, disk_b;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        uint64_t disk_a, disk_b, forget_ns = seed > 3 ? 20000 : 0;
         uint32_t rows = 200000; /* more than the sorter's heap */
-        struct kvc_trace *a = build_many(seed, (uint64_t)1 << 40, rows, &disk_a);
-        struct kvc_trace *b = build_many(seed, 1 << 20, rows, &disk_b);
+        struct kvc_trace *a = build_many(seed, (uint64_t)1 << 40, rows, forget_ns, &disk_a);
+        struct kvc_trace *b = build_many(seed, 1 << 20, rows, forget_ns, &disk_b);
         assert_int_equal(disk_a, 0);
         assert_true(disk_b > 2 << 20 && b->n_mapped > 3);
         assert_same(a, b);

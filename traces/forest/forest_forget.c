@@ -89,7 +89,8 @@ static bool reserve(struct kvc_forest *f)
          !kvc_spill_grow(f->spill, &g->before, &g->held_before, nodes / 64 * 4, true) ||
          !kvc_spill_grow(f->spill, &g->dead, &g->held_dead, (nodes / GRANULE + 1) * 2, true)))
         return false;
-    if (f->n_starts + 1 <= g->held_end.bytes / 8)
+    /* Each by itself: what is in a file is longer than asked for, by up to a page. */
+    if (f->n_starts < g->held_end.bytes / 8 && f->n_starts < g->held_back.bytes)
         return true;
     size_t starts = f->n_starts + 1024 + f->n_starts / 8;
     return kvc_spill_grow(f->spill, &g->came_back, &g->held_back, starts, true) &&
