@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static _Thread_local uint64_t fail_countdown;
 static _Thread_local uint64_t calls;
@@ -58,6 +59,23 @@ char *kvc_strdup(const char *s)
 void kvc_free(void *p)
 {
     free(p);
+}
+
+void *kvc_pages_grow(void *p, size_t old, size_t bytes)
+{
+    if (!allowed())
+        return NULL;
+    void *fresh = p ? mremap(p, old, bytes, MREMAP_MAYMOVE)
+                    : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fresh == MAP_FAILED)
+        return NULL;
+    (void)madvise(fresh, bytes, MADV_HUGEPAGE); /* refused where there are none: no harm */
+    return fresh;
+}
+
+void kvc_pages_free(void *p, size_t bytes)
+{
+    munmap(p, bytes);
 }
 
 bool kvc_grow(void **array, size_t *capacity, size_t need, size_t size)

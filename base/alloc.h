@@ -14,6 +14,13 @@ void *kvc_realloc(void *p, size_t n, size_t size); /* p stays valid on failure *
 char *kvc_strdup(const char *s);
 void kvc_free(void *p);
 
+/* Whole pages of the system's, huge ones where it has them: large arrays grow without being copied
+ * and their memory comes in few steps. Sizes are multiples of KVC_PAGES; p NULL, old 0: new ones.
+ * What is added holds zeros; p stays valid on failure. */
+#define KVC_PAGES ((size_t)2 << 20)
+void *kvc_pages_grow(void *p, size_t old, size_t bytes);
+void kvc_pages_free(void *p, size_t bytes);
+
 /* Makes the countdown-th allocation from now fail (0 = never), in this thread. */
 void kvc_alloc_fail_after(uint64_t countdown);
 uint64_t kvc_alloc_count(void); /* calls made by this thread */

@@ -15,6 +15,7 @@
 
 #define DEFAULT_LIMIT ((uint64_t)512 << 20)
 #define SMALL ((size_t)1 << 16) /* never worth a file */
+#define LARGE ((size_t)4 << 20) /* worth pages of its own */
 
 /* Where files can't be made without a name, it is taken away at once; no signal comes between. */
 static int open_named(const char *folder)
@@ -65,10 +66,14 @@ void kvc_spill_clear(struct kvc_spill *s)
     s->folder = NULL;
 }
 
+static size_t whole(size_t bytes, size_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
 static size_t whole_pages(size_t bytes)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    return (bytes + page - 1) / page * page;
+    return whole(bytes, (size_t)sysconf(_SC_PAGESIZE));
 }
 
 /* Space is taken now: a write to a mapped hole of a full disk would kill the process. */
@@ -102,11 +107,10 @@ static bool move_to_file(struct kvc_spill *s, void **p, struct kvc_spill_array *
     }
     if (a->bytes)
         memcpy(fresh, *p, a->bytes);
-    kvc_free(*p);
+    kvc_spill_free(s, p, a);
     *p = fresh;
-    s->held -= a->bytes;
     s->on_disk += bytes;
-    *a = (struct kvc_spill_array){ bytes, fd + 1 };
+    *a = (struct kvc_spill_array){ .bytes = bytes, .file = fd + 1 };
     return true;
 }
 
@@ -125,6 +129,28 @@ static bool grow_file(struct kvc_spill *s, void **p, struct kvc_spill_array *a, 
     return true;
 }
 
+static bool grow_memory(struct kvc_spill *s, void **p, struct kvc_spill_array *a, size_t bytes,
+                        bool zero)
+{
+    bool paged = bytes >= LARGE;
+    bytes = paged ? whole(bytes, KVC_PAGES) : bytes;
+    void *fresh = !paged     ? kvc_realloc(*p, bytes, 1)
+                  : a->paged ? kvc_pages_grow(*p, a->bytes, bytes)
+                             : kvc_pages_grow(NULL, 0, bytes);
+    if (!fresh)
+        return false;
+    if (zero && !paged)
+        memset((char *)fresh + a->bytes, 0, bytes - a->bytes);
+    if (paged && !a->paged && a->bytes) {
+        memcpy(fresh, *p, a->bytes);
+        kvc_free(*p);
+    }
+    s->held += bytes - a->bytes;
+    *p = fresh;
+    *a = (struct kvc_spill_array){ .bytes = bytes, .paged = paged };
+    return true;
+}
+
 bool kvc_spill_grow(struct kvc_spill *s, void *array, struct kvc_spill_array *a, size_t bytes,
                     bool zero)
 {
@@ -138,15 +164,7 @@ bool kvc_spill_grow(struct kvc_spill *s, void *array, struct kvc_spill_array *a,
         return grow_file(s, p, a, whole_pages(bytes));
     if (bytes > SMALL && s->held - a->bytes + bytes > s->limit)
         return move_to_file(s, p, a, whole_pages(bytes));
-    void *fresh = kvc_realloc(*p, bytes, 1);
-    if (!fresh)
-        return false;
-    if (zero)
-        memset((char *)fresh + a->bytes, 0, bytes - a->bytes);
-    s->held += bytes - a->bytes;
-    *p = fresh;
-    a->bytes = bytes;
-    return true;
+    return grow_memory(s, p, a, bytes, zero);
 }
 
 void kvc_spill_free(struct kvc_spill *s, void *array, struct kvc_spill_array *a)
@@ -162,7 +180,7 @@ void kvc_spill_free(struct kvc_spill *s, void *array, struct kvc_spill_array *a)
 
 size_t kvc_spill_detach(struct kvc_spill *s, struct kvc_spill_array *a)
 {
-    size_t mapped = a->file ? a->bytes : 0;
+    size_t mapped = a->file || a->paged ? a->bytes : 0;
     if (a->file) {
         close(a->file - 1);
         s->on_disk -= a->bytes;
@@ -175,7 +193,7 @@ size_t kvc_spill_detach(struct kvc_spill *s, struct kvc_spill_array *a)
 
 void kvc_spill_unmap(void *p, size_t bytes)
 {
-    munmap(p, bytes);
+    kvc_pages_free(p, bytes);
 }
 
 void kvc_spill_drop(const struct kvc_spill_array *a, void *p, size_t begin, size_t end)

@@ -18,13 +18,14 @@ struct kvc_spill {
 /* What an array's pointer does not say. All zero: an empty one. */
 struct kvc_spill_array {
     size_t bytes;
-    int file; /* descriptor + 1 when it is a file, else 0 */
+    int file;   /* descriptor + 1 when it is a file, else 0 */
+    bool paged; /* in memory that is its own whole pages, else of kvc_malloc */
 };
 
 /* folder is copied; NULL takes $TMPDIR, else /tmp. limit 0: 512 MiB. */
 bool kvc_spill_init(struct kvc_spill *s, const char *folder, uint64_t limit);
 void kvc_spill_clear(struct kvc_spill *s);
-/* Makes *array (a T **) exactly bytes long if it was shorter; the new part holds anything, or zeros
+/* Makes *array (a T **) bytes long or a little more if it was shorter; the new part holds anything, or zeros
  * where zero is set. On failure all stays as it was, and kvc_spill_fail tells why. */
 bool kvc_spill_grow(struct kvc_spill *s, void *array, struct kvc_spill_array *a, size_t bytes,
                     bool zero);
