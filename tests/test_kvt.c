@@ -374,6 +374,49 @@ static void running_out_of_memory_anywhere_is_clean(void **state)
     }
 }
 
+static void digest_of(const unsigned char *bytes, size_t n, char out[24])
+{
+    struct kvc_digest d;
+    kvc_digest_init(&d);
+    kvc_digest_add(&d, bytes, n);
+    kvc_digest_hex(&d, out);
+}
+
+/* Any bit, any length and any order, on either side of where lanes begin. */
+static void digests_tell_contents_apart(void **state)
+{
+    static const size_t sizes[] = { 7, 64, 4095, 4096, 4127, 5001 };
+    unsigned char bytes[5001];
+    char was[24], is[24];
+    (void)state;
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (unsigned char)(i * i >> 3);
+    for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+        size_t n = sizes[k];
+        digest_of(bytes, n, was);
+        digest_of(bytes, n - 1, is);
+        assert_string_not_equal(was, is);
+        for (size_t bit = 0; bit < n * 8; bit += 1 + n / 64) {
+            bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+            digest_of(bytes, n, is);
+            assert_string_not_equal(was, is);
+            bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        }
+        for (size_t at = 0; at + 16 <= n; at += 8) { /* two words change places */
+            unsigned char other[8];
+            memcpy(other, bytes + at, 8);
+            memmove(bytes + at, bytes + at + 8, 8);
+            memcpy(bytes + at + 8, other, 8);
+            digest_of(bytes, n, is);
+            assert_true((strcmp(was, is) != 0) == (memcmp(bytes + at, other, 8) != 0));
+            memcpy(bytes + at + 8, bytes + at, 8);
+            memcpy(bytes + at, other, 8);
+        }
+        digest_of(bytes, n, is);
+        assert_string_equal(was, is);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -384,6 +427,7 @@ int main(void)
         cmocka_unit_test(a_failed_write_leaves_nothing),
         cmocka_unit_test(links_and_devices_stay_what_they_are),
         cmocka_unit_test(running_out_of_memory_anywhere_is_clean),
+        cmocka_unit_test(digests_tell_contents_apart),
     };
     return cmocka_run_group_tests(tests, trace_files_setup, trace_files_teardown);
 }
