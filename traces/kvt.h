@@ -39,33 +39,29 @@ enum kvc_kvt_type { KVC_KVT_U8 = 1, KVC_KVT_U32 = 2, KVC_KVT_U64 = 3, KVC_KVT_U6
 enum kvc_status kvc_kvt_read(struct kvc_trace **out, struct kvc_stream *stream, const char *path,
                              struct kvc_error *err);
 
-/* Little-endian numbers in memory. */
-static inline void kvc_put_u64(unsigned char *p, uint64_t v)
-{
-    for (int i = 0; i < 8; i++)
-        p[i] = (unsigned char)(v >> (8 * i));
-}
-
-static inline uint64_t kvc_get_u64(const unsigned char *p)
-{
-    uint64_t v = 0;
-    for (int i = 0; i < 8; i++)
-        v |= (uint64_t)p[i] << (8 * i);
-    return v;
-}
-
+/* Little-endian numbers in memory. Without loops, so that compilers see one load or store. */
 static inline void kvc_put_u32(unsigned char *p, uint32_t v)
 {
-    for (int i = 0; i < 4; i++)
-        p[i] = (unsigned char)(v >> (8 * i));
+    p[0] = (unsigned char)v;
+    p[1] = (unsigned char)(v >> 8);
+    p[2] = (unsigned char)(v >> 16);
+    p[3] = (unsigned char)(v >> 24);
 }
 
 static inline uint32_t kvc_get_u32(const unsigned char *p)
 {
-    uint32_t v = 0;
-    for (int i = 0; i < 4; i++)
-        v |= (uint32_t)p[i] << (8 * i);
-    return v;
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static inline void kvc_put_u64(unsigned char *p, uint64_t v)
+{
+    kvc_put_u32(p, (uint32_t)v);
+    kvc_put_u32(p + 4, (uint32_t)(v >> 32));
+}
+
+static inline uint64_t kvc_get_u64(const unsigned char *p)
+{
+    return kvc_get_u32(p) | (uint64_t)kvc_get_u32(p + 4) << 32;
 }
 
 #endif

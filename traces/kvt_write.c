@@ -12,7 +12,7 @@
 
 /* Higher levels save a few per cent of a small file and cost more than the import. */
 #define LEVEL 1
-#define PIECE ((size_t)1 << 16) /* values packed at a time */
+#define PIECE ((size_t)1 << 14) /* values packed at a time: of the second-level cache */
 
 struct writer {
     struct kvc_outfile *file;
