@@ -36,6 +36,11 @@ enum kvc_status kvc_ceiling_lru_of(const struct kvc_ceiling_view *view,
 enum kvc_status kvc_ceiling_opt_of(const struct kvc_ceiling_view *view,
                                    const uint64_t *capacity_blocks, size_t n, struct kvc_hits *out,
                                    uint32_t *runs, struct kvc_error *err);
+/* At one capacity, and which blocks were let go after each request: dropped[r] is the nearest next
+ * use among them, UINT32_MAX when there were none. */
+enum kvc_status kvc_ceiling_opt_drops(const struct kvc_ceiling_view *view,
+                                      uint64_t capacity_blocks, struct kvc_hits *out,
+                                      uint32_t *runs, uint32_t *dropped, struct kvc_error *err);
 /* policy: one of kvc_runs_policies(). */
 enum kvc_status kvc_ceiling_runs_of(const struct kvc_ceiling_view *view, const char *policy,
                                     const uint64_t *capacity_blocks, size_t n,

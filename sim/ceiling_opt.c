@@ -31,6 +31,7 @@ struct opt {
     uint64_t *map[MAP_LEVELS];
     unsigned levels;
     uint64_t resident;
+    uint32_t *dropped; /* by request; may be NULL */
 };
 
 /* ---- the set of requests something is kept for ---- */
@@ -169,8 +170,10 @@ static void take(struct opt *o, uint64_t request, const uint32_t *next)
     }
 }
 
-static void evict_farthest(struct opt *o, uint64_t capacity)
+/* Returns the request that the last victim, hence the nearest, was kept for; NEVER: no victim. */
+static uint32_t evict_farthest(struct opt *o, uint64_t capacity)
 {
+    uint32_t nearest = NEVER;
     while (o->resident > capacity) {
         uint32_t q = map_last(o), s = o->deepest[q];
         uint64_t drop = o->resident - capacity;
@@ -178,6 +181,7 @@ static void evict_farthest(struct opt *o, uint64_t capacity)
             drop = o->held[s];
         o->held[s] -= (uint32_t)drop;
         o->resident -= drop;
+        nearest = q;
         if (o->held[s])
             continue;
         uint32_t up = o->v->seg_parent[s];
@@ -188,6 +192,7 @@ static void evict_farthest(struct opt *o, uint64_t capacity)
             map_unset(o, q);
         }
     }
+    return nearest;
 }
 
 static void run_at(struct opt *o, uint64_t capacity, struct kvc_hits *hits, uint32_t *runs)
@@ -200,11 +205,14 @@ static void run_at(struct opt *o, uint64_t capacity, struct kvc_hits *hits, uint
         kvc_hits_count(v, r, run, hits);
         if (runs)
             runs[r] = (uint32_t)run;
-        if (v->prompt_seg[r] == KVC_SEG_NONE)
-            continue;
-        take(o, r, next);
-        next += o->level[v->prompt_seg[r]];
-        evict_farthest(o, capacity);
+        uint32_t nearest = NEVER;
+        if (v->prompt_seg[r] != KVC_SEG_NONE) {
+            take(o, r, next);
+            next += o->level[v->prompt_seg[r]];
+            nearest = evict_farthest(o, capacity);
+        }
+        if (o->dropped)
+            o->dropped[r] = nearest;
     }
 }
 
@@ -225,4 +233,20 @@ enum kvc_status kvc_ceiling_opt_of(const struct kvc_ceiling_view *v,
     }
     opt_clear(&o);
     return status;
+}
+
+enum kvc_status kvc_ceiling_opt_drops(const struct kvc_ceiling_view *v, uint64_t capacity_blocks,
+                                      struct kvc_hits *out, uint32_t *runs, uint32_t *dropped,
+                                      struct kvc_error *err)
+{
+    struct opt o;
+    bool ready = opt_init(&o, v);
+    if (ready) {
+        o.dropped = dropped;
+        find_next_uses(&o);
+        kvc_hits_begin(v, out);
+        run_at(&o, capacity_blocks, out, runs);
+    }
+    opt_clear(&o);
+    return ready ? KVC_OK : kvc_fail_nomem(err);
 }

@@ -76,6 +76,25 @@ void twin_draw(struct twin_rows *rows, uint64_t *rng, uint32_t max_rows, uint32_
     }
 }
 
+void twin_rows_of(struct twin_rows *rows, const struct kvc_trace *t)
+{
+    uint64_t *first = array(t->n_segments, sizeof(*first)), blocks = 1;
+    memset(rows, 0, sizeof(*rows));
+    rows->block_tokens = t->block_tokens;
+    for (uint32_t s = 0; s < t->n_segments; blocks += t->seg_len[s++])
+        first[s] = blocks;
+    for (uint64_t r = 0; r < t->n_requests; r++) {
+        uint32_t n = kvc_trace_blocks(t, r);
+        uint64_t *ids = array(n, sizeof(*ids));
+        for (uint32_t s = t->prompt_seg[r]; s != KVC_SEG_NONE; s = t->seg_parent[s])
+            for (uint32_t i = 0; i < t->seg_len[s]; i++)
+                ids[t->seg_depth[s] + i] = first[s] + i;
+        twin_add(rows, ids, n, t->input_tokens[r]);
+        free(ids);
+    }
+    free(first);
+}
+
 /* ---- caches ---- */
 
 struct cache {

@@ -22,6 +22,8 @@ void twin_clear(struct twin_rows *rows);
 /* Rows (256 blocks at most) that repeat, prolong or branch off an earlier one, or start anew, or
  * have no ids; with partial tails that have an id (ceil) or have none (floor). */
 void twin_draw(struct twin_rows *rows, uint64_t *rng, uint32_t max_rows, uint32_t max_blocks);
+/* A trace's prompts block by block; blocks are numbered from 1. */
+void twin_rows_of(struct twin_rows *rows, const struct kvc_trace *trace);
 
 enum twin_policy { TWIN_CONTENT, TWIN_LRU, TWIN_OPT };
 

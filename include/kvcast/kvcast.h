@@ -322,6 +322,33 @@ KVC_API uint64_t kvc_curve_at(const struct kvc_curve *curve, uint64_t capacity_b
 KVC_API enum kvc_status kvc_curve_thin(const struct kvc_curve *curve, size_t most,
                                        struct kvc_curve *out, struct kvc_error *err);
 KVC_API void kvc_curve_clear(struct kvc_curve *curve);
+/* Why no cache of that capacity has more raw hit blocks than the optimum: a schedule that has them,
+ * and instants that prove that none has more (docs/ceilings.md). */
+struct kvc_certificate {
+    uint64_t capacity_blocks;
+    uint64_t n_requests;
+    uint32_t *runs;     /* by request: leading blocks that hit, each kept since its last touch */
+    size_t n_instants;
+    uint32_t *instants; /* each right after that request (from 0); ascending */
+};
+/* What a look at the trace alone makes of it: optimal when the schedule is one, never holds more
+ * than the capacity, and has as many hits as the bound. */
+struct kvc_certificate_check {
+    uint64_t raw_hit_blocks; /* of the schedule */
+    uint64_t most_held_blocks; /* between two requests */
+    uint64_t free_reuses;    /* blocks touched again with no instant in between */
+    uint64_t bound_blocks;   /* capacity x instants + free_reuses */
+    bool possible;           /* a schedule: what it hits had been touched before */
+    bool optimal;
+};
+KVC_API enum kvc_status kvc_ceiling_certify(const struct kvc_trace *trace, uint64_t capacity_blocks,
+                                            struct kvc_certificate *out, struct kvc_error *err);
+/* One pass over the touches; trusts nothing in the certificate. */
+KVC_API enum kvc_status kvc_certificate_check(const struct kvc_trace *trace,
+                                              const struct kvc_certificate *certificate,
+                                              struct kvc_certificate_check *out,
+                                              struct kvc_error *err);
+KVC_API void kvc_certificate_clear(struct kvc_certificate *certificate);
 /* Bytes of KV that a token of one sequence takes, every head counted once: what turns a capacity
  * in blocks into bytes. kv_dtype NULL = bf16. */
 KVC_API enum kvc_status kvc_model_kv_bytes_per_token(const char *model, const char *kv_dtype,
