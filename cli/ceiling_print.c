@@ -70,10 +70,7 @@ static void json_point(struct kvc_json *j, const struct ceiling *c, size_t polic
     const struct ceiling_point *p = &c->point[point];
     kvc_json_open_object(j, NULL);
     kvc_json_string(j, "policy", c->policy[policy]);
-    if (p->blocks == KVC_CAPACITY_INF)
-        kvc_json_string(j, "capacity_blocks", "inf");
-    else
-        kvc_json_u64(j, "capacity_blocks", p->blocks);
+    ceiling_json_capacity(j, p->blocks);
     if (p->blocks == KVC_CAPACITY_INF && c->bytes_per_token)
         kvc_json_string(j, "capacity_bytes", "inf");
     else
@@ -111,6 +108,7 @@ enum kvc_status kvc_ceiling_print_json(const struct ceiling *c, struct kvc_error
         kvc_json_close(&j);
     }
     kvc_json_close(&j);
+    kvc_ceiling_proof_json(&j, c);
     kvc_curve_clear(&curve);
     return kvc_cli_json_print(&j, err);
 }
@@ -226,5 +224,7 @@ enum kvc_status kvc_ceiling_print_text(const struct ceiling *c, struct kvc_error
                       &c->hits[k * c->n_points + i]);
     }
     enum kvc_status st = c->stats.has_prefix && c->n_points ? print_gaps(c, err) : KVC_OK;
+    if (st == KVC_OK)
+        kvc_ceiling_proof_text(c);
     return st == KVC_OK ? print_curve(c, err) : st;
 }

@@ -20,6 +20,7 @@ static const struct kvc_cli_option options[] = {
      "wtinylfu, watermark, random, radix, costaware, opt (docs/policies.md)"},
     {"curve", "[all]", NULL,
      "the exact LRU curve, at 2,000 capacities at most; all = every change of slope"},
+    {"certify", NULL, NULL, "prove the optimum at each capacity and check the proof"},
     {"model", "NAME", NULL, "model whose KV the blocks hold, for sizes in bytes"},
     {"kv-dtype", "DTYPE", "bf16", "of the KV cache"},
     {"format", "NAME", "auto", "format of the log"},
@@ -176,7 +177,7 @@ static enum kvc_status compute(struct ceiling *c, struct kvc_error *err)
     st = kvc_ceiling_grid(c->trace, c->policy, c->n_policies, capacity, c->n_points,
                           kvc_cli_threads(c->cli), c->hits, err);
     kvc_free(capacity);
-    return st;
+    return st == KVC_OK ? kvc_ceiling_prove(c, err) : st;
 }
 
 /* ---- the command ---- */
@@ -234,6 +235,7 @@ static int ceiling_main(struct kvc_cli *cli)
         st = (kvc_cli_json(cli) ? kvc_ceiling_print_json : kvc_ceiling_print_text)(&c, &err);
     if (st != KVC_OK)
         rc = kvc_cli_fail(cli, &err);
+    kvc_ceiling_proof_clear(&c);
     kvc_free(c.hits);
     kvc_free(c.point);
     kvc_free(c.policy);

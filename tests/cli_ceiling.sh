@@ -45,6 +45,12 @@ holds "LRU and the optimum at given capacities" \
 # of 13 blocks 8 are there again; the optimum loses 1 to capacity, LRU 1 more to its rule
 holds "each gap has its cause, and they add up" \
     '"gaps":{"token_hit_rate":{"content":' '"raw_block_hit_rate":{"content":0.6153846153846154,"sharing":null,"capacity":0.07692307692307693,"policy":0.07692307692307693,"routing":null,"reached":0.46153846153846156}'
+# after abd the cache holds 3 of a b c d, all touched again; a b from the first request to the second
+# and from the third to the last do not cross that instant: 3 + 4 = 7
+ceiling --capacity 3 --policy opt --certify
+holds "the optimum with its proof" \
+    '"certificates":[{"capacity_blocks":3,"raw_hit_blocks":7,"most_held_blocks":3,"free_reuses":4,' \
+    '"bound_blocks":7,"optimal":true,"instants":[1],"runs":[0,2,3,0,2]}]'
 # ranks hit, by request: a1 b2 | a1 b2 c4 | a2 b3 d5
 ceiling --capacity 1 --policy LRU --curve all
 holds "the curve, every change of slope" '"curve":[[0,0],[1,2],[2,5],[5,8]]'
