@@ -123,20 +123,24 @@ void kvc_ceiling_view_clear(struct kvc_ceiling_view *view)
 
 /* ---- content ---- */
 
+void kvc_hits_expect(const struct kvc_ceiling_view *v, uint64_t r, struct kvc_hits *hits)
+{
+    uint32_t s = v->prompt_seg[r];
+    hits->requests++;
+    hits->tokens += v->input_tokens[r];
+    if (s == KVC_SEG_NONE)
+        return;
+    uint32_t blocks = v->seg_depth[s] + v->seg_len[s];
+    uint32_t full = v->input_tokens[r] / v->block_tokens;
+    hits->blocks += blocks;
+    hits->full_blocks += blocks < full ? blocks : full;
+}
+
 void kvc_hits_begin(const struct kvc_ceiling_view *v, struct kvc_hits *out)
 {
     memset(out, 0, sizeof(*out));
-    out->requests = v->n_requests;
-    for (uint64_t r = 0; r < v->n_requests; r++) {
-        uint32_t s = v->prompt_seg[r];
-        out->tokens += v->input_tokens[r];
-        if (s == KVC_SEG_NONE)
-            continue;
-        uint32_t blocks = v->seg_depth[s] + v->seg_len[s];
-        uint32_t full = v->input_tokens[r] / v->block_tokens;
-        out->blocks += blocks;
-        out->full_blocks += blocks < full ? blocks : full;
-    }
+    for (uint64_t r = 0; r < v->n_requests; r++)
+        kvc_hits_expect(v, r, out);
 }
 
 enum kvc_status kvc_ceiling_content_of(const struct kvc_ceiling_view *v, struct kvc_hits *out,
@@ -182,7 +186,8 @@ const char *const *kvc_ceiling_policies(void)
     return names;
 }
 
-static enum kvc_status find_policy(const char **out, const char *name, struct kvc_error *err)
+enum kvc_status kvc_ceiling_find_policy(const char **out, const char *name,
+                                        struct kvc_error *err)
 {
     char known[400] = "";
     for (const char *const *p = kvc_ceiling_policies(); *p; p++) {
@@ -206,7 +211,7 @@ enum kvc_status kvc_ceiling_policy(const struct kvc_trace *trace, const char *po
 {
     const char *name = NULL;
     struct kvc_ceiling_view v;
-    enum kvc_status status = find_policy(&name, policy, err);
+    enum kvc_status status = kvc_ceiling_find_policy(&name, policy, err);
     if (!status && n > 0)
         status = kvc_ceiling_view(&v, trace, err);
     if (status || n == 0)

@@ -8,6 +8,8 @@
 
 #include "traces/trace.h"
 
+struct kvc_runs;
+
 /* What the algorithms read of a trace: who touches which segments. */
 struct kvc_ceiling_view {
     uint64_t n_requests;
@@ -45,6 +47,13 @@ enum kvc_status kvc_ceiling_opt_drops(const struct kvc_ceiling_view *view,
 enum kvc_status kvc_ceiling_runs_of(const struct kvc_ceiling_view *view, const char *policy,
                                     const uint64_t *capacity_blocks, size_t n,
                                     struct kvc_hits *out, uint32_t *runs, struct kvc_error *err);
+/* The policy's name as kvc_ceiling_policies has it. */
+enum kvc_status kvc_ceiling_find_policy(const char **out, const char *name, struct kvc_error *err);
+/* An empty cache for the view's segments; left as in policies/runs.h. NULL: no memory. */
+struct kvc_runs *kvc_ceiling_cache(const struct kvc_ceiling_view *view, const char *policy,
+                                   uint64_t capacity_blocks,
+                                   void (*left)(void *user, uint32_t seg, uint32_t lo, uint32_t hi,
+                                                bool expired), void *user);
 enum kvc_status kvc_ceiling_curve_of(const struct kvc_ceiling_view *view, struct kvc_curve *out,
                                      struct kvc_error *err);
 
@@ -52,6 +61,8 @@ enum kvc_status kvc_ceiling_curve_of(const struct kvc_ceiling_view *view, struct
 
 /* Denominators; everything else 0. */
 void kvc_hits_begin(const struct kvc_ceiling_view *view, struct kvc_hits *out);
+/* Those of one more request. */
+void kvc_hits_expect(const struct kvc_ceiling_view *view, uint64_t request, struct kvc_hits *hits);
 
 static inline void kvc_hits_count(const struct kvc_ceiling_view *view, uint64_t request,
                                   uint64_t run, struct kvc_hits *hits)

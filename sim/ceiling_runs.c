@@ -8,16 +8,26 @@
  * 32 FLOP for each token before it, of an 8B model without sliding windows. Assumed. */
 #define COST_TOKENS 32768
 
+struct kvc_runs *kvc_ceiling_cache(const struct kvc_ceiling_view *v, const char *policy,
+                                   uint64_t capacity_blocks,
+                                   void (*left)(void *user, uint32_t seg, uint32_t lo, uint32_t hi,
+                                                bool expired), void *user)
+{
+    const struct kvc_runs_setup setup = {
+        .policy = policy, .capacity = capacity_blocks, .n_segments = v->n_segments,
+        .seg_len = v->seg_len, .seg_depth = v->seg_depth, .seg_parent = v->seg_parent,
+        .cost_blocks = v->block_tokens < COST_TOKENS && v->block_tokens
+                           ? COST_TOKENS / v->block_tokens : 1, /* 0: nothing has ids */
+        .left = left, .left_user = user,
+    };
+    return kvc_runs_create(&setup);
+}
+
 static enum kvc_status one_capacity(const struct kvc_ceiling_view *v, const char *policy,
                                     uint64_t capacity, struct kvc_hits *hits, uint32_t *runs,
                                     struct kvc_error *err)
 {
-    const struct kvc_runs_setup setup = {
-        .policy = policy, .capacity = capacity, .n_segments = v->n_segments,
-        .seg_len = v->seg_len, .seg_depth = v->seg_depth, .seg_parent = v->seg_parent,
-        .cost_blocks = v->block_tokens < COST_TOKENS ? COST_TOKENS / v->block_tokens : 1,
-    };
-    struct kvc_runs *cache = kvc_runs_create(&setup);
+    struct kvc_runs *cache = kvc_ceiling_cache(v, policy, capacity, NULL, NULL);
     if (!cache)
         return kvc_fail_nomem(err);
     for (uint64_t r = 0; r < v->n_requests; r++) {

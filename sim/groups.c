@@ -122,6 +122,28 @@ enum kvc_status kvc_groups_create(struct kvc_groups *out, const struct kvc_trace
     return status;
 }
 
+uint32_t kvc_groups_largest(const struct kvc_groups *g, uint32_t most, uint32_t *order,
+                            uint32_t *rank, uint64_t *tokens)
+{
+    uint32_t n = 0;
+    memset(tokens, 0, g->n * sizeof(*tokens));
+    memset(rank, 0xff, g->n * sizeof(*rank));
+    for (uint64_t r = 0; r < g->trace->n_requests; r++)
+        tokens[g->of[r]] += g->trace->input_tokens[r];
+    while (n < most) {
+        uint32_t best = KVC_ID_NONE;
+        for (uint32_t i = 0; i < g->n; i++)
+            if (rank[i] == KVC_ID_NONE && tokens[i] &&
+                (best == KVC_ID_NONE || tokens[i] > tokens[best]))
+                best = i;
+        if (best == KVC_ID_NONE)
+            break;
+        rank[best] = n;
+        order[n++] = best;
+    }
+    return n;
+}
+
 void kvc_groups_clear(struct kvc_groups *g)
 {
     kvc_free(g->of);

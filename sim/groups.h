@@ -24,6 +24,11 @@ enum kvc_status kvc_grouping_parse(enum kvc_grouping *out, const char *name, con
  * pass: what (nearly) all share parts nobody. Prompts that end before that are one family. */
 enum kvc_status kvc_groups_create(struct kvc_groups *out, const struct kvc_trace *trace,
                                   enum kvc_grouping by, struct kvc_error *err);
+/* The groups with most input tokens, at most so many: order[] gets which they are, rank[by group]
+ * their place there, KVC_ID_NONE of others, tokens[by group] its input tokens. Groups without any
+ * don't count. Returns how many were found. */
+uint32_t kvc_groups_largest(const struct kvc_groups *groups, uint32_t most, uint32_t *order,
+                            uint32_t *rank, uint64_t *tokens);
 void kvc_groups_clear(struct kvc_groups *groups);
 /* For people and JSON; always terminated. */
 void kvc_groups_name(const struct kvc_groups *groups, uint32_t group, char *out, size_t size);

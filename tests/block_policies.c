@@ -369,6 +369,8 @@ struct block_counts block_policy_run(const struct block_log *log, const char *po
         while (run < log->length[r] && c.resident[log->path[r][run]])
             run++;
         runs[r] = run;
+        if (log->looked)
+            log->looked(log->user, r, run);
         for (uint32_t i = 0; i < log->length[r]; i++)
             counts.set += c.resident[log->path[r][i]];
         if (p->whole && capacity)

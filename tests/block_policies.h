@@ -17,6 +17,9 @@ struct block_log {
     uint64_t ttl_ns, seed, cost_blocks;
     uint32_t *left_by; /* NULL, or by block, 0 at first: the request, from 1, that it left for last,
                           and BLOCK_EXPIRED more when it was too old */
+    /* NULL, or called between a request's lookup and its touches. */
+    void (*looked)(void *user, uint32_t request, uint32_t run);
+    void *user;
 };
 
 struct block_counts {

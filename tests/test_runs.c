@@ -114,7 +114,7 @@ static void runs_give_what_blocks_give(void **state)
         paths(&f, path, length);
         struct block_log log = {f.n_requests, f.n_blocks, (const uint32_t *const *)path, length,
                                 f.now_ns, f.ttl_ns, f.seed, f.cost_blocks,
-                                want_left};
+                                want_left, NULL, NULL};
         uint64_t capacity = kvc_rng_below(&rng, f.n_blocks + 2);
         for (const char *const *p = kvc_runs_policies(); *p; p++) {
             if (only && strcmp(only, *p) != 0)

@@ -354,6 +354,99 @@ KVC_API void kvc_certificate_clear(struct kvc_certificate *certificate);
 KVC_API enum kvc_status kvc_model_kv_bytes_per_token(const char *model, const char *kv_dtype,
                                                      uint64_t *out, struct kvc_error *err);
 
+/* ---- ceilings from close up: by group, by replica, in namespaces, and why it missed ---- */
+
+/* Every input token that missed has one cause; docs/tenants.md defines them. */
+enum kvc_miss_cause {
+    KVC_MISS_FIRST_SIGHT,
+    KVC_MISS_PARTIAL_BLOCK,
+    KVC_MISS_ALIGNMENT,
+    KVC_MISS_EVICTED,
+    KVC_MISS_TTL,
+    KVC_MISS_OTHER_REPLICA,
+    KVC_MISS_SALTED,
+    KVC_MISS_NOT_READY,
+    KVC_MISS_DIVERGED,
+    KVC_MISS_FAILED,
+    KVC_MISS_CAUSES
+};
+KVC_API const char *kvc_miss_cause_name(enum kvc_miss_cause cause);
+
+#define KVC_DEPTHS 24
+#define KVC_EVICTORS 16
+#define KVC_CROSSING 12
+#define KVC_WHY_BUCKETS 24
+
+struct kvc_closeup_options {
+    size_t struct_size;
+    const char *by;      /* groups: "tenant", "session", "model", "prefix"; NULL = none */
+    const char *isolate; /* namespaces, of the same words: what one stored, no other finds; NULL =
+                            everything is shared */
+    uint32_t replicas;   /* 0 = 1; capacities are of each */
+    const char *router;  /* of several replicas; NULL = round-robin */
+    bool why;            /* causes of misses */
+    uint64_t seed;       /* of routers that draw */
+};
+
+/* Some of the requests. missed_tokens, with why: hits.hit_tokens and these add up to hits.tokens. */
+struct kvc_part {
+    char name[64];
+    struct kvc_hits hits;
+    uint64_t shared_hit_tokens; /* with isolate: what it had hit, had all shared everything */
+    uint64_t missed_tokens[KVC_MISS_CAUSES];
+};
+
+struct kvc_depth { /* blocks that begin at prompt tokens from here to where the next begins */
+    uint64_t from_tokens, hit_tokens, shared_hit_tokens;
+};
+
+struct kvc_closeup_result {
+    struct kvc_part all;
+    uint32_t n_groups, n_tenants, n_replicas, n_buckets; /* groups: 0 without by */
+    struct kvc_part *groups, *tenants;   /* most input tokens first */
+    struct kvc_part *replicas, *buckets; /* buckets: equal parts of the time from first to last
+                                            arrival */
+    struct kvc_hits shared;              /* with isolate: the same without it */
+    /* With replicas, else all 0. In one pool as large as all together .. */
+    struct kvc_hits pool, optimum_pool;
+    /* .. and of each replica by itself for the requests it got: endless room, and the optimum. */
+    struct kvc_hits assigned_content, assigned_optimum;
+    /* Tokens evicted, by whose they were (the larger tenants, and the others as the last) and whose
+     * request took the room; the column after the last tenant: nobody's, never stored or out of
+     * reach. has_evictors: false for content and opt. */
+    bool has_evictors;
+    uint32_t n_evictors;
+    char evictor[KVC_EVICTORS][64];
+    uint64_t evicted_tokens[KVC_EVICTORS][KVC_EVICTORS + 1];
+    uint32_t n_depths; /* with isolate */
+    struct kvc_depth depths[KVC_DEPTHS];
+};
+
+/* What namespaces have in common: all blocks, and those that two or more ask for. */
+struct kvc_crossing {
+    uint32_t namespaces;
+    uint64_t blocks, tokens, crossing_blocks, crossing_tokens;
+    uint32_t n; /* the largest namespaces by input tokens */
+    char name[KVC_CROSSING][64];
+    uint64_t common_blocks[KVC_CROSSING][KVC_CROSSING]; /* asked for by both */
+};
+
+struct kvc_closeup; /* a trace with what the options need of it; immutable */
+KVC_API enum kvc_status kvc_closeup_create(struct kvc_closeup **out, const struct kvc_trace *trace,
+                                           const struct kvc_closeup_options *options,
+                                           struct kvc_error *err);
+KVC_API void kvc_closeup_destroy(struct kvc_closeup *closeup); /* NULL is fine */
+/* The trace as its namespaces see it, for the functions above; the closeup's. */
+KVC_API const struct kvc_trace *kvc_closeup_trace(const struct kvc_closeup *closeup);
+/* NULL without isolate; the closeup's. */
+KVC_API const struct kvc_crossing *kvc_closeup_crossing(const struct kvc_closeup *closeup);
+/* policy: one of kvc_ceiling_policies, or "content" for endless room whatever the capacity. Of
+ * opt behind a router, requests go where they went under lru. */
+KVC_API enum kvc_status kvc_closeup_run(const struct kvc_closeup *closeup, const char *policy,
+                                        uint64_t capacity_blocks, struct kvc_closeup_result **out,
+                                        struct kvc_error *err);
+KVC_API void kvc_closeup_result_destroy(struct kvc_closeup_result *result); /* NULL is fine */
+
 /* ---- scenarios ----------------------------------------------------------- */
 
 struct kvc_scenario;
@@ -381,21 +474,6 @@ struct kvc_dist { /* percentiles by nearest rank; all 0 when count is 0 */
     double mean, p50, p90, p95, p99, max;
     uint64_t count;
 };
-
-enum kvc_miss_cause {
-    KVC_MISS_FIRST_SIGHT,
-    KVC_MISS_PARTIAL_BLOCK,
-    KVC_MISS_ALIGNMENT,
-    KVC_MISS_EVICTED,
-    KVC_MISS_TTL,
-    KVC_MISS_OTHER_REPLICA,
-    KVC_MISS_SALTED,
-    KVC_MISS_NOT_READY,
-    KVC_MISS_DIVERGED,
-    KVC_MISS_FAILED,
-    KVC_MISS_CAUSES
-};
-KVC_API const char *kvc_miss_cause_name(enum kvc_miss_cause cause);
 
 #define KVC_MAX_TIERS 8 /* hbm first */
 
