@@ -343,7 +343,7 @@ int kvc_cli_usage(const struct kvc_cli *cli, const char *fmt, ...)
 void kvc_cli_import_report(const struct kvc_cli *cli, const struct kvc_import_report *r)
 {
     char text[1024];
-    if (cli->quiet)
+    if (cli->quiet || r->stored) /* told when it was imported */
         return;
     for (uint32_t i = 0; i < r->n_shown; i++) {
         kvc_error_format(&r->shown[i], text, sizeof(text));

@@ -17,6 +17,7 @@ enum kvc_status kvc_traffic_make(struct kvc_traffic *out, const struct kvc_trace
         return status;
     out->trace = trace;
     out->title = title;
+    out->import = trace->report;
     out->kv_bytes_per_token = kv_bytes_per_token;
     kvc_trace_stats(trace, &out->stats);
     kvc_traffic_findings(out);

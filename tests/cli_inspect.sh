@@ -101,5 +101,27 @@ if [ -d $cases ]; then
 else
     for c in c48 c49 c16 c15 c17; do skip $c "shared cases are not here"; done
 fi
+# A .kvt tells all that its log does.
+cat >"$dir/spend.jsonl" <<'LOG'
+{"request_id": "1", "call_type": "acompletion", "startTime": "2026-03-02T08:00:00Z", "endTime": "2026-03-02T08:00:02Z", "model": "m", "prompt_tokens": 900, "completion_tokens": 20, "total_tokens": 920, "spend": 0.0125, "cache_hit": "False", "metadata": {"usage_object": {"prompt_tokens_details": {"cached_tokens": 300}}}, "status": "success"}
+{"request_id": "2", "call_type": "acompletion", "startTime": "2026-03-02T08:00:05Z", "endTime": "2026-03-02T08:00:06Z", "model": "m", "prompt_tokens": 500, "completion_tokens": 10, "total_tokens": 510, "spend": 0.007, "cache_hit": "False", "metadata": {}, "status": "failure"}
+LOG
+cat >"$dir/server.log" <<'LOG'
+INFO 03-02 08:00:00 [kv_cache_utils.py:1] GPU KV cache size: 87,381 tokens
+INFO 03-02 08:00:00 [logger.py:42] Received request cmpl-3: prompt: 'ab', params: SamplingParams(n=1), prompt_token_ids: [1, 2, 3, 4, 5, 6, 7, 8], lora_request: None.
+LOG
+for log in spend.jsonl server.log; do
+    "$kvcast" import --quiet "$dir/$log" -o "$dir/same.kvt"
+    for how in "" "--json" "--json --prices input=1.25,cached=0.125,output=10"; do
+        # shellcheck disable=SC2086
+        "$kvcast" inspect $how "$dir/$log" >"$dir/of_log" 2>/dev/null
+        # shellcheck disable=SC2086
+        "$kvcast" inspect $how "$dir/same.kvt" >"$dir/of_kvt" 2>"$dir/err" && [ ! -s "$dir/err" ] &&
+            cmp -s "$dir/of_log" "$dir/of_kvt"
+        report $? "inspect $how of $log and of its .kvt are the same"
+    done
+done
+grep -q '"kv_cache_tokens": 87381' "$dir/of_kvt"; report $? "what an engine states is in the .kvt"
+
 echo "1..$n"
 exit $failed

@@ -7,6 +7,7 @@
 #include "tests/trace_files.h"
 #include "traces/forest/forest.h"
 #include "traces/kvt.h"
+#include "traces/report_column.h"
 #include "traces/trace_write.h"
 
 #include <fcntl.h>
@@ -20,6 +21,36 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
+/* What an import may have to say; every number is its own. */
+static struct kvc_import_report *make_report(uint64_t seed)
+{
+    struct kvc_import_report *r = kvc_calloc(1, sizeof(*r));
+    uint64_t rng = seed ^ 77;
+    r->rows = kvc_rng_next(&rng);
+    r->bad = kvc_rng_below(&rng, 9);
+    r->cached_tokens = kvc_rng_next(&rng);
+    r->unknown_output = kvc_rng_next(&rng);
+    r->spend_rows = 3;
+    r->spend_usd = 0.1 + (double)kvc_rng_below(&rng, 1000) / 7;
+    r->branches = kvc_rng_next(&rng);
+    r->n_notes = (uint32_t)kvc_rng_below(&rng, KVC_REPORT_NOTES + 1);
+    for (uint32_t i = 0; i < r->n_notes; i++)
+        memset(r->notes[i], 'a' + (int)i, (size_t)kvc_rng_below(&rng, sizeof(r->notes[i])));
+    r->n_tallies = (uint32_t)kvc_rng_below(&rng, KVC_REPORT_NOTES + 1);
+    for (uint32_t i = 0; i < r->n_tallies; i++) {
+        snprintf(r->tallies[i].text, sizeof(r->tallies[i].text), "tally %u", i);
+        r->tallies[i].rows = kvc_rng_next(&rng);
+    }
+    r->n_engines = (uint32_t)kvc_rng_below(&rng, KVC_REPORT_ENGINES + 1);
+    for (uint32_t i = 0; i < r->n_engines; i++) {
+        snprintf(r->engines[i].name, sizeof(r->engines[i].name), "engine %u", i);
+        r->engines[i].kv_cache_tokens = kvc_rng_next(&rng);
+        r->engines[i].kv_used_peak = i % 2 ? -1 : 0.3;
+        r->engines[i].retrieved_bytes = kvc_rng_next(&rng);
+    }
+    return r;
+}
 
 /* A trace with every column, or only the ones that must be. */
 static struct kvc_trace *make(uint64_t seed, bool all, uint32_t requests)
@@ -55,6 +86,13 @@ static struct kvc_trace *make(uint64_t seed, bool all, uint32_t requests)
         t->tenant_names[i] = kvc_strdup(names[i]);
     for (uint32_t i = 0; i < t->n_models; i++)
         t->model_names[i] = kvc_strdup(names[i]);
+    for (uint64_t i = 0; all && i < t->n_requests; i += 5) {
+        t->output_unknown = t->output_unknown ? t->output_unknown
+                                              : kvc_calloc((size_t)t->n_requests, 1);
+        t->output_unknown[i] = 1;
+        t->output_tokens[i] = 0;
+    }
+    t->report = all ? make_report(seed) : NULL;
     kvc_trace_digest(t, t->digest);
     return t;
 }
@@ -85,6 +123,8 @@ static void same_trace(const struct kvc_trace *a, const struct kvc_trace *b)
     same_column(a->tenant, b->tenant, n, 4);
     same_column(a->model, b->model, n, 4);
     same_column(a->row_status, b->row_status, n, 1);
+    same_column(a->output_unknown, b->output_unknown, n, 1);
+    same_column(a->cached_tokens, b->cached_tokens, n, 4);
     same_column(a->seg_parent, b->seg_parent, a->n_segments, 4);
     same_column(a->seg_len, b->seg_len, a->n_segments, 4);
     same_column(a->seg_depth, b->seg_depth, a->n_segments, 4);
@@ -93,6 +133,12 @@ static void same_trace(const struct kvc_trace *a, const struct kvc_trace *b)
     for (uint32_t i = 0; i < a->n_models; i++)
         assert_string_equal(a->model_names[i], b->model_names[i]);
     assert_string_equal(a->digest, b->digest);
+    assert_int_equal(!a->report, !b->report);
+    if (a->report) {
+        assert_true(b->report->stored);
+        b->report->stored = false;
+        assert_memory_equal(a->report, b->report, sizeof(*a->report));
+    }
 }
 
 static void what_is_written_comes_back(void **state)
@@ -107,6 +153,49 @@ static void what_is_written_comes_back(void **state)
         kvc_trace_destroy(t);
         kvc_trace_destroy(u);
     }
+}
+
+/* Older and later versions know other numbers: what is there is taken, the rest passed over. */
+static void reports_of_other_versions_are_read(void **state)
+{
+    (void)state;
+    struct kvc_packed_report p;
+    struct kvc_import_report *r = make_report(5), *u = kvc_malloc(1, sizeof(*u));
+    assert_true(kvc_report_pack(r, &p));
+    uint64_t n = p.numbers[0], wider[1024];
+    assert_true(p.n_numbers < 1000 && n > 2);
+    memcpy(wider, p.numbers, (5 + n) * 8); /* one count more in the middle */
+    memcpy(wider + 5 + n + 1, p.numbers + 5 + n, (p.n_numbers - 5 - n) * 8);
+    wider[0] = n + 1;
+    wider[5 + n] = 4711;
+    struct kvc_packed_report later = { wider, p.texts, p.n_numbers + 1, p.n_texts };
+    assert_true(kvc_report_unpack(&later, u));
+    u->stored = false;
+    assert_memory_equal(u, r, sizeof(*r));
+    memcpy(wider + 5 + n - 1, p.numbers + 5 + n, (p.n_numbers - 5 - n) * 8); /* one fewer */
+    wider[0] = n - 1;
+    struct kvc_packed_report older = { wider, p.texts, p.n_numbers - 1, p.n_texts };
+    assert_true(kvc_report_unpack(&older, u));
+    assert_int_equal(u->rows, r->rows);
+    assert_int_equal(u->tallies[0].rows, r->tallies[0].rows);
+    for (size_t i = 0; i < p.n_numbers; i++) { /* numbers and texts that don't fit together */
+        struct kvc_packed_report cut = { p.numbers, p.texts, i, p.n_texts };
+        assert_false(kvc_report_unpack(&cut, u));
+    }
+    for (size_t i = 0; i < p.n_texts; i++) {
+        struct kvc_packed_report cut = { p.numbers, p.texts, p.n_numbers, i };
+        assert_false(kvc_report_unpack(&cut, u));
+    }
+    for (size_t i = 0; i < 5; i++) {
+        uint64_t was = p.numbers[i];
+        p.numbers[i] = UINT64_MAX;
+        assert_false(kvc_report_unpack(&p, u));
+        p.numbers[i] = was;
+    }
+    kvc_free(p.numbers);
+    kvc_free(p.texts);
+    kvc_free(r);
+    kvc_free(u);
 }
 
 static unsigned char *read_file(const char *path, size_t *n)
@@ -421,6 +510,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_comes_back),
+        cmocka_unit_test(reports_of_other_versions_are_read),
         cmocka_unit_test(any_changed_byte_is_found),
         cmocka_unit_test(forged_indexes_are_refused),
         cmocka_unit_test(contradicting_columns_are_refused),

@@ -16,6 +16,7 @@
  *   model, cached_tokens u32;  request.status, output_unknown u8
  *   segment.parent, segment.length u32
  *   text.breaks          u64   as of break_column.h
+ *   import.numbers       u64   as of report_column.h; import.texts u8 with it
  *   names.namespace, names.model  bytes, each name ending in NUL
  *   forgotten            u64   forget_ns, blocks forgotten, tokens that can't be judged: where
  *                              prefixes were forgotten

@@ -7,6 +7,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "traces/break_column.h"
+#include "traces/report_column.h"
 #include "traces/trace_write.h"
 
 #include <string.h>
@@ -312,6 +313,28 @@ static enum kvc_status read_breaks(struct reader *r, struct kvc_trace *t)
     return status;
 }
 
+static enum kvc_status read_report(struct reader *r, struct kvc_trace *t)
+{
+    struct kvc_packed_report p = { 0 };
+    uint64_t numbers = 0, texts = 0;
+    enum kvc_status status = column(r, "import.numbers", KVC_KVT_U64, UINT64_MAX, &numbers,
+                                    &p.numbers);
+    if (status == KVC_OK)
+        status = column(r, "import.texts", KVC_KVT_U8, UINT64_MAX, &texts, &p.texts);
+    p.n_numbers = (size_t)numbers;
+    p.n_texts = (size_t)texts;
+    if (status == KVC_OK && p.numbers) {
+        t->report = kvc_malloc(1, sizeof(*t->report));
+        status = !t->report                           ? kvc_fail_nomem(r->err)
+                 : kvc_report_unpack(&p, t->report) ? KVC_OK
+                                                      : damaged(r, "import.numbers",
+                                                                "an impossible report");
+    }
+    kvc_free(p.numbers);
+    kvc_free(p.texts);
+    return status;
+}
+
 static enum kvc_status check(struct reader *r, struct kvc_trace *t)
 {
     char *stored = NULL, digest[24];
@@ -343,6 +366,8 @@ enum kvc_status kvc_kvt_read(struct kvc_trace **out, struct kvc_stream *stream, 
         status = read_columns(&r, t);
     if (status == KVC_OK)
         status = read_breaks(&r, t);
+    if (status == KVC_OK)
+        status = read_report(&r, t);
     if (status == KVC_OK)
         status = check(&r, t);
     if (status == KVC_OK)

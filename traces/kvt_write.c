@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/outfile.h"
 #include "traces/break_column.h"
+#include "traces/report_column.h"
 
 #include <string.h>
 #include <zstd.h>
@@ -169,6 +170,19 @@ static void put_breaks(struct writer *w, const struct kvc_trace *t)
     kvc_free(all);
 }
 
+static void put_report(struct writer *w, const struct kvc_trace *t)
+{
+    struct kvc_packed_report p = { 0 };
+    if (!t->report || w->status != KVC_OK)
+        return;
+    if (!kvc_report_pack(t->report, &p))
+        w->status = kvc_fail_nomem(w->err);
+    put_column(w, "import.numbers", KVC_KVT_U64, p.numbers, p.n_numbers);
+    put_column(w, "import.texts", KVC_KVT_U8, p.n_texts ? p.texts : NULL, p.n_texts);
+    kvc_free(p.numbers);
+    kvc_free(p.texts);
+}
+
 static void put_columns(struct writer *w, const struct kvc_trace *t)
 {
     uint64_t n = t->n_requests;
@@ -195,6 +209,7 @@ static void put_columns(struct writer *w, const struct kvc_trace *t)
     if (t->forgotten_blocks)
         put_column(w, "forgotten", KVC_KVT_U64, forgotten, 3);
     put_breaks(w, t);
+    put_report(w, t);
     put_column(w, "digest", KVC_KVT_U8, t->digest, strlen(t->digest));
 }
 

@@ -65,9 +65,10 @@ enum kvc_status kvc_trace_open(struct kvc_trace **out, const char *path,
     if (status != KVC_OK)
         return status;
     if (kvc_stream_is_kvt(stream)) {
-        if (report)
-            *report = (struct kvc_import_report){ 0 };
         status = open_kvt(out, stream, path, options, err);
+        if (report)
+            *report = status == KVC_OK && (*out)->report ? *(*out)->report
+                                                         : (struct kvc_import_report){ 0 };
     } else {
         status = kvc_import_streams(out, &path, 1, stream, options, report, err);
     }

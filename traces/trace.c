@@ -53,6 +53,7 @@ void kvc_trace_destroy(struct kvc_trace *t)
     kvc_trace_drop(t, &t->row_status);
     kvc_trace_drop(t, &t->cached_tokens);
     kvc_free(t->breaks);
+    kvc_free(t->report);
     kvc_trace_drop(t, &t->seg_parent);
     kvc_trace_drop(t, &t->seg_len);
     kvc_trace_drop(t, &t->seg_depth);

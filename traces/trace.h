@@ -66,7 +66,7 @@ struct kvc_trace {
     uint64_t *think_ns;   /* pause after the session's previous turn ended; KVC_TIME_NONE; NULL */
     uint32_t *tenant;     /* index into tenant_names; NULL: one tenant */
     uint32_t *model;      /* index into model_names; NULL: not stated */
-    uint8_t *output_unknown; /* 1: the log doesn't say how much was generated; NULL: it always does */
+    uint8_t *output_unknown; /* 1: the log doesn't say how much; NULL: it always does */
     uint8_t *row_status;  /* enum kvc_row_status; NULL: all fine */
     uint32_t *cached_tokens; /* of the prompt, as the serving system stated; KVC_ID_NONE without;
                                 NULL: no row says so. For comparison only */
@@ -83,6 +83,8 @@ struct kvc_trace {
     uint32_t n_sessions, n_tenants, n_models;
     char **tenant_names, **model_names;
     char digest[24];
+
+    struct kvc_import_report *report; /* of its import, without shown[]; NULL: not known */
 
     /* Where the import forgot prefixes (docs/import.md); all 0 where it did not. */
     uint64_t forget_ns, forgotten_blocks, unjudged_tokens;

@@ -146,6 +146,7 @@ struct kvc_engine_facts {
 
 /* What became of the rows. Nothing is dropped without being counted here. */
 struct kvc_import_report {
+    bool stored;            /* of an import in the past: taken from a .kvt, without shown[] */
     uint64_t rows;          /* non-blank lines seen */
     uint64_t accepted;
     uint64_t bad;           /* rejected, the first few in shown[] */

@@ -277,6 +277,22 @@ static enum kvc_status finish(struct kvc_import *im, struct kvc_trace **out, str
     return KVC_OK;
 }
 
+/* The trace goes on telling what became of the log, but quotes none of its rows. */
+static enum kvc_status keep_report(const struct kvc_import *im, struct kvc_trace **trace,
+                                   struct kvc_error *err)
+{
+    struct kvc_import_report *r = kvc_malloc(1, sizeof(*r));
+    if (!r) {
+        kvc_trace_destroy(*trace);
+        *trace = NULL;
+        return kvc_fail_nomem(err);
+    }
+    *r = im->report;
+    r->n_shown = 0;
+    (*trace)->report = r;
+    return KVC_OK;
+}
+
 static void clear(struct kvc_import *im)
 {
     kvc_forest_destroy(im->forest);
@@ -349,9 +365,13 @@ enum kvc_status kvc_import_streams(struct kvc_trace **out, const char *const *pa
         if (im.format->end)
             status = im.format->end(&im, err);
     }
-    if (status == KVC_OK) {
-        status = finish(&im, out, err);
-    }
+    struct kvc_trace *trace = NULL;
+    if (status == KVC_OK)
+        status = finish(&im, &trace, err);
+    if (status == KVC_OK)
+        status = keep_report(&im, &trace, err);
+    if (status == KVC_OK)
+        *out = trace;
     if (report)
         *report = im.report;
     clear(&im);
