@@ -5,11 +5,18 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "reports/out.h"
 
 #define KVC_CEILING_CURVE_POINTS 2000
 
 struct ceiling_point {
     uint64_t blocks, bytes; /* bytes 0: no model */
+};
+
+struct ceiling_tier {
+    char name[24];
+    struct ceiling_point capacity;
+    struct kvc_hits hits; /* in this tier and all faster ones */
 };
 
 struct ceiling_proof {
@@ -32,6 +39,8 @@ struct ceiling {
     size_t n_policies;
     struct kvc_hits *hits; /* by policy, then by point */
     struct ceiling_proof *proof; /* by point; NULL: not asked for */
+    struct ceiling_tier tier[KVC_MAX_TIERS];
+    size_t n_tiers;
 };
 
 static inline uint64_t ceiling_block_bytes(const struct ceiling *c)
@@ -39,13 +48,15 @@ static inline uint64_t ceiling_block_bytes(const struct ceiling *c)
     return c->bytes_per_token * c->stats.block_tokens;
 }
 
-/* "capacity_blocks": a number or "inf". */
-static inline void ceiling_json_capacity(struct kvc_json *j, uint64_t blocks)
+/* "capacity_blocks" and "capacity_bytes", and the figures of hits. */
+void kvc_ceiling_json_capacity(struct kvc_json *j, const struct ceiling *c,
+                               const struct ceiling_point *p);
+void kvc_ceiling_json_hits(struct kvc_json *j, const struct kvc_hits *h,
+                           const struct kvc_trace_stats *s);
+/* A capacity as a line of the tables has it. */
+static inline struct kvc_str ceiling_blocks_text(uint64_t blocks)
 {
-    if (blocks == KVC_CAPACITY_INF)
-        kvc_json_string(j, "capacity_blocks", "inf");
-    else
-        kvc_json_u64(j, "capacity_blocks", blocks);
+    return blocks == KVC_CAPACITY_INF ? (struct kvc_str){"inf"} : kvc_fmt_count(blocks);
 }
 
 /* Each does nothing when its option was not given. */
@@ -53,6 +64,9 @@ enum kvc_status kvc_ceiling_prove(struct ceiling *c, struct kvc_error *err);
 void kvc_ceiling_proof_json(struct kvc_json *j, const struct ceiling *c);
 void kvc_ceiling_proof_text(const struct ceiling *c);
 void kvc_ceiling_proof_clear(struct ceiling *c);
+enum kvc_status kvc_ceiling_fill_tiers(struct ceiling *c, struct kvc_error *err);
+void kvc_ceiling_tiers_json(struct kvc_json *j, const struct ceiling *c);
+void kvc_ceiling_tiers_text(const struct ceiling *c);
 
 enum kvc_status kvc_ceiling_print_json(const struct ceiling *c, struct kvc_error *err);
 enum kvc_status kvc_ceiling_print_text(const struct ceiling *c, struct kvc_error *err);

@@ -50,7 +50,8 @@ static void json_count(struct kvc_json *j, const char *key, uint64_t n, bool kno
         kvc_json_null(j, key);
 }
 
-static void json_hits(struct kvc_json *j, const struct kvc_hits *h, const struct kvc_trace_stats *s)
+void kvc_ceiling_json_hits(struct kvc_json *j, const struct kvc_hits *h,
+                           const struct kvc_trace_stats *s)
 {
     bool known = s->has_prefix, tokens = known && s->has_tokens;
     json_count(j, "raw_hit_blocks", h->raw_hit_blocks, known);
@@ -65,17 +66,27 @@ static void json_hits(struct kvc_json *j, const struct kvc_hits *h, const struct
     kvc_json_double(j, "request_hit_rate", known ? ratio(h->hit_requests, h->requests) : (double)NAN);
 }
 
+void kvc_ceiling_json_capacity(struct kvc_json *j, const struct ceiling *c,
+                               const struct ceiling_point *p)
+{
+    bool inf = p->blocks == KVC_CAPACITY_INF;
+    if (inf)
+        kvc_json_string(j, "capacity_blocks", "inf");
+    else
+        kvc_json_u64(j, "capacity_blocks", p->blocks);
+    if (inf && c->bytes_per_token)
+        kvc_json_string(j, "capacity_bytes", "inf");
+    else
+        json_count(j, "capacity_bytes", p->bytes, c->bytes_per_token > 0);
+}
+
 static void json_point(struct kvc_json *j, const struct ceiling *c, size_t policy, size_t point)
 {
     const struct ceiling_point *p = &c->point[point];
     kvc_json_open_object(j, NULL);
     kvc_json_string(j, "policy", c->policy[policy]);
-    ceiling_json_capacity(j, p->blocks);
-    if (p->blocks == KVC_CAPACITY_INF && c->bytes_per_token)
-        kvc_json_string(j, "capacity_bytes", "inf");
-    else
-        json_count(j, "capacity_bytes", p->bytes, c->bytes_per_token > 0);
-    json_hits(j, &c->hits[policy * c->n_points + point], &c->stats);
+    kvc_ceiling_json_capacity(j, c, p);
+    kvc_ceiling_json_hits(j, &c->hits[policy * c->n_points + point], &c->stats);
     if (c->stats.has_prefix) {
         const struct kvc_ladder l = ladder_of(c, policy, point);
         kvc_ladder_json(j, &l, c->stats.has_tokens);
@@ -93,7 +104,7 @@ enum kvc_status kvc_ceiling_print_json(const struct ceiling *c, struct kvc_error
     kvc_cli_json_begin(&j, "kvcast.ceiling.v1");
     kvc_cli_json_trace(&j, &c->stats);
     kvc_json_open_object(&j, "content");
-    json_hits(&j, &c->content, &c->stats);
+    kvc_ceiling_json_hits(&j, &c->content, &c->stats);
     kvc_json_close(&j);
     kvc_json_open_array(&j, "points");
     for (size_t i = 0; i < c->n_points; i++)
@@ -109,6 +120,7 @@ enum kvc_status kvc_ceiling_print_json(const struct ceiling *c, struct kvc_error
     }
     kvc_json_close(&j);
     kvc_ceiling_proof_json(&j, c);
+    kvc_ceiling_tiers_json(&j, c);
     kvc_curve_clear(&curve);
     return kvc_cli_json_print(&j, err);
 }
@@ -219,12 +231,14 @@ enum kvc_status kvc_ceiling_print_text(const struct ceiling *c, struct kvc_error
         const struct ceiling_point *p = &c->point[i];
         bool inf = p->blocks == KVC_CAPACITY_INF;
         for (size_t k = 0; k < c->n_policies; k++)
-            print_row(c, inf ? "inf" : kvc_fmt_count(p->blocks).s,
+            print_row(c, ceiling_blocks_text(p->blocks).s,
                       inf ? "inf" : kvc_fmt_bytes((double)p->bytes).s, c->policy[k],
                       &c->hits[k * c->n_points + i]);
     }
     enum kvc_status st = c->stats.has_prefix && c->n_points ? print_gaps(c, err) : KVC_OK;
-    if (st == KVC_OK)
+    if (st == KVC_OK) {
         kvc_ceiling_proof_text(c);
+        kvc_ceiling_tiers_text(c);
+    }
     return st == KVC_OK ? print_curve(c, err) : st;
 }

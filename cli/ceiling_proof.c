@@ -4,7 +4,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "reports/out.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -55,7 +54,7 @@ void kvc_ceiling_proof_json(struct kvc_json *j, const struct ceiling *c)
     for (size_t i = 0; i < c->n_points; i++) {
         const struct ceiling_proof *p = &c->proof[i];
         kvc_json_open_object(j, NULL);
-        ceiling_json_capacity(j, c->point[i].blocks);
+        kvc_ceiling_json_capacity(j, c, &c->point[i]);
         kvc_json_u64(j, "raw_hit_blocks", p->check.raw_hit_blocks);
         kvc_json_u64(j, "most_held_blocks", p->check.most_held_blocks);
         kvc_json_u64(j, "free_reuses", p->check.free_reuses);
@@ -71,9 +70,8 @@ void kvc_ceiling_proof_json(struct kvc_json *j, const struct ceiling *c)
 static void print_one(const struct ceiling_proof *p)
 {
     const struct kvc_certificate *t = &p->certificate;
-    bool inf = t->capacity_blocks == KVC_CAPACITY_INF;
     printf("%s blocks: %s hits\n  reached: a schedule with so many never holds more than %s "
-           "blocks\n", inf ? "inf" : kvc_fmt_count(t->capacity_blocks).s,
+           "blocks\n", ceiling_blocks_text(t->capacity_blocks).s,
            kvc_fmt_count(p->check.raw_hit_blocks).s, kvc_fmt_count(p->check.most_held_blocks).s);
     printf("  not beaten: %s reuses", kvc_fmt_count(p->check.free_reuses).s);
     if (t->n_instants == 0) {

@@ -21,6 +21,8 @@ static const struct kvc_cli_option options[] = {
     {"curve", "[all]", NULL,
      "the exact LRU curve, at 2,000 capacities at most; all = every change of slope"},
     {"certify", NULL, NULL, "prove the optimum at each capacity and check the proof"},
+    {"tiers", "LIST", NULL,
+     "what no placement in a chain of tiers can beat, fastest first: hbm=20000,dram=512GiB"},
     {"model", "NAME", NULL, "model whose KV the blocks hold, for sizes in bytes"},
     {"kv-dtype", "DTYPE", "bf16", "of the KV cache"},
     {"format", "NAME", "auto", "format of the log"},
@@ -91,42 +93,74 @@ static enum kvc_status take_policy(struct ceiling *c, const char *word, struct k
     return KVC_OK;
 }
 
-static enum kvc_status add_point(struct ceiling *c, uint64_t blocks, uint64_t bytes,
+static struct ceiling_point point_of(const struct ceiling *c, uint64_t blocks)
+{
+    uint64_t size = ceiling_block_bytes(c);
+    bool known = blocks != KVC_CAPACITY_INF && size && blocks <= UINT64_MAX / size;
+    return (struct ceiling_point){blocks, known ? blocks * size : 0};
+}
+
+static enum kvc_status add_point(struct ceiling *c, struct ceiling_point point,
                                  struct kvc_error *err)
 {
     struct ceiling_point *grown = kvc_realloc(c->point, c->n_points + 1, sizeof(*grown));
     if (!grown)
         return kvc_fail_nomem(err);
     c->point = grown;
-    if (!bytes && blocks != KVC_CAPACITY_INF && ceiling_block_bytes(c) &&
-        blocks <= UINT64_MAX / ceiling_block_bytes(c))
-        bytes = blocks * ceiling_block_bytes(c);
-    c->point[c->n_points++] = (struct ceiling_point){blocks, bytes};
+    c->point[c->n_points++] = point;
+    return KVC_OK;
+}
+
+static enum kvc_status parse_capacity(const struct ceiling *c, const char *word, const char *option,
+                                      struct ceiling_point *out, struct kvc_error *err)
+{
+    uint64_t value = KVC_CAPACITY_INF;
+    enum kvc_status st = KVC_OK;
+    bool inf = kvc_name_equal(word, "inf");
+    if (inf || (*word && strspn(word, "0123456789") == strlen(word))) {
+        if (!inf)
+            st = kvc_parse_u64(word, option, &value, err);
+        *out = point_of(c, value);
+        return st;
+    }
+    if (strspn(word, "0123456789.eE+-") == strlen(word))
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, option,
+                           "%.64s is not a whole number of blocks; give one, a size like 80GiB, or "
+                           "inf", word);
+    st = kvc_parse_bytes(word, option, &value, err);
+    if (st != KVC_OK)
+        return err->status = KVC_ERR_USAGE;
+    if (!c->bytes_per_token)
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, option,
+                           "%s is a size in bytes, which needs --model (and --kv-dtype) to become "
+                           "blocks; or give a number of blocks", word);
+    *out = (struct ceiling_point){ceiling_block_bytes(c) ? value / ceiling_block_bytes(c) : 0,
+                                  value};
     return KVC_OK;
 }
 
 static enum kvc_status take_capacity(struct ceiling *c, const char *word, struct kvc_error *err)
 {
-    uint64_t value;
-    enum kvc_status st;
-    if (kvc_name_equal(word, "inf"))
-        return add_point(c, KVC_CAPACITY_INF, 0, err);
-    if (strspn(word, "0123456789") == strlen(word)) {
-        st = kvc_parse_u64(word, "--capacity", &value, err);
-        return st != KVC_OK ? st : add_point(c, value, 0, err);
-    }
-    if (strspn(word, "0123456789.eE+-") == strlen(word))
-        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--capacity",
-                           "%.64s is not a whole number of blocks; give one, a size like 80GiB, or "
-                           "inf", word);
-    st = kvc_parse_bytes(word, "--capacity", &value, err);
-    if (st != KVC_OK)
-        return err->status = KVC_ERR_USAGE;
-    if (!c->bytes_per_token)
-        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--capacity",
-                           "%s is a size in bytes, which needs --model (and --kv-dtype) to become "
-                           "blocks; or give a number of blocks", word);
-    return add_point(c, ceiling_block_bytes(c) ? value / ceiling_block_bytes(c) : 0, value, err);
+    struct ceiling_point point;
+    enum kvc_status st = parse_capacity(c, word, "--capacity", &point, err);
+    return st == KVC_OK ? add_point(c, point, err) : st;
+}
+
+static enum kvc_status take_tier(struct ceiling *c, const char *word, struct kvc_error *err)
+{
+    const char *equal = strchr(word, '=');
+    struct ceiling_tier *t = &c->tier[c->n_tiers];
+    if (!equal || equal == word || (size_t)(equal - word) >= sizeof(t->name))
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--tiers",
+                           "\"%.64s\" is not NAME=CAPACITY, as in hbm=20000,dram=100000", word);
+    if (c->n_tiers == KVC_MAX_TIERS)
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--tiers", "more than %d tiers",
+                           KVC_MAX_TIERS);
+    memcpy(t->name, word, (size_t)(equal - word));
+    t->name[equal - word] = '\0';
+    enum kvc_status st = parse_capacity(c, equal + 1, "--tiers", &t->capacity, err);
+    c->n_tiers += st == KVC_OK;
+    return st;
 }
 
 /* Without --capacity: from where LRU has all reuse, halving. */
@@ -136,7 +170,7 @@ static enum kvc_status default_points(struct ceiling *c, struct kvc_error *err)
     enum kvc_status st = KVC_OK;
     for (unsigned i = DEFAULT_CAPACITIES; i-- > 0 && st == KVC_OK;)
         if (end >> i > 0)
-            st = add_point(c, end >> i, 0, err);
+            st = add_point(c, point_of(c, end >> i), err);
     return st;
 }
 
@@ -177,7 +211,11 @@ static enum kvc_status compute(struct ceiling *c, struct kvc_error *err)
     st = kvc_ceiling_grid(c->trace, c->policy, c->n_policies, capacity, c->n_points,
                           kvc_cli_threads(c->cli), c->hits, err);
     kvc_free(capacity);
-    return st == KVC_OK ? kvc_ceiling_prove(c, err) : st;
+    if (st == KVC_OK)
+        st = kvc_ceiling_prove(c, err);
+    if (st == KVC_OK && kvc_cli_value(c->cli, "tiers"))
+        st = each_of(c, "--tiers", NULL, take_tier, err);
+    return st == KVC_OK ? kvc_ceiling_fill_tiers(c, err) : st;
 }
 
 /* ---- the command ---- */
@@ -211,7 +249,9 @@ static enum kvc_status check_words(struct ceiling *c, struct kvc_error *err)
         st = each_of(c, "--policy", "lru,opt", take_policy, err);
     if (st == KVC_OK && kvc_cli_value(c->cli, "capacity"))
         st = each_of(c, "--capacity", NULL, take_capacity, err);
-    c->n_points = 0; /* bytes become blocks when the trace is known */
+    if (st == KVC_OK && kvc_cli_value(c->cli, "tiers"))
+        st = each_of(c, "--tiers", NULL, take_tier, err);
+    c->n_points = c->n_tiers = 0; /* bytes become blocks when the trace is known */
     if (st == KVC_ERR_INPUT || st == KVC_ERR_UNSUPPORTED)
         st = err->status = KVC_ERR_USAGE;
     return st;

@@ -49,7 +49,7 @@ holds "each gap has its cause, and they add up" \
 # and from the third to the last do not cross that instant: 3 + 4 = 7
 ceiling --capacity 3 --policy opt --certify
 holds "the optimum with its proof" \
-    '"certificates":[{"capacity_blocks":3,"raw_hit_blocks":7,"most_held_blocks":3,"free_reuses":4,' \
+    '"certificates":[{"capacity_blocks":3,"capacity_bytes":null,"raw_hit_blocks":7,"most_held_blocks":3,"free_reuses":4,' \
     '"bound_blocks":7,"optimal":true,"instants":[1],"runs":[0,2,3,0,2]}]'
 # ranks hit, by request: a1 b2 | a1 b2 c4 | a2 b3 d5
 ceiling --capacity 1 --policy LRU --curve all
@@ -96,6 +96,8 @@ refused "a broken number of blocks" 2 "not a whole number of blocks" ceiling x -
 refused "an unknown model names the nearest" 2 'did you mean' ceiling x --model llama-3.1-80b
 refused "an unknown KV dtype" 2 "fp8_e4m3" ceiling x --model llama-3.1-8b --kv-dtype fp9
 refused "a KV dtype without a model" 2 "without --model" ceiling x --kv-dtype fp8
+refused "a tier without a capacity" 2 "not NAME=CAPACITY" ceiling x --tiers hbm
+refused "a tier of bytes without a model" 2 "tiers: .*needs --model" ceiling x --tiers hbm=80GiB
 refused "a curve that is not all" 2 "all" ceiling x --curve=some
 refused "what is not there yet" 2 "not in this release" ceiling x --by tenant
 refused "replicas are not there yet" 2 "not in this release" ceiling x --replicas 2

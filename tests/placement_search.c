@@ -7,8 +7,7 @@
 
 struct states {
     unsigned n, blocks;
-    unsigned present[1 << 16]; /* by state: blocks resident anywhere, as bits */
-    double best[1 << 16], by_present[1 << SEARCH_BLOCKS];
+    double best[1 << 16]; /* by state: worth of the hits so far */
 };
 
 /* A state is a number in base tiers + 1, a digit a block: 0 absent, else the tier from 1. */
@@ -43,29 +42,40 @@ static double worth(const struct search *s, unsigned state, const struct twin_ro
     return sum;
 }
 
+/* Lets one block go to another tier: any if just touched, else a slower one, or nowhere. */
+static void move(struct states *st, const struct search *s, unsigned block, bool touched)
+{
+    unsigned digit = 1, base = s->tiers + 1;
+    while (block-- > 0)
+        digit *= base;
+    for (unsigned i = 0; i < st->n; i++) {
+        if (i / digit % base != 0)
+            continue;
+        double slower = UNREACHED, any = UNREACHED, *at = &st->best[i];
+        for (unsigned t = 0; t < base; t++)
+            any = at[t * digit] > any ? at[t * digit] : any;
+        for (unsigned t = 1; t < base; t++) {
+            slower = at[t * digit] > slower ? at[t * digit] : slower;
+            at[t * digit] = touched ? any : slower;
+        }
+        at[0] = any;
+    }
+}
+
 static void serve(struct states *st, const struct search *s, const struct twin_row *row)
 {
-    unsigned path = 0;
-    for (uint32_t i = 0; i < row->n; i++)
-        path |= 1u << (row->ids[i] - 1);
-    for (unsigned p = 0; p < 1u << st->blocks; p++)
-        st->by_present[p] = UNREACHED;
-    for (unsigned i = 0; i < st->n; i++) {
-        if (st->best[i] < 0)
-            continue;
-        double total = st->best[i] + worth(s, i, row);
-        unsigned may_hold = st->present[i] | path;
-        if (total > st->by_present[may_hold])
-            st->by_present[may_hold] = total;
+    for (unsigned i = 0; i < st->n; i++)
+        if (st->best[i] >= 0)
+            st->best[i] += worth(s, i, row);
+    for (unsigned b = 0; b < st->blocks; b++) {
+        bool touched = false;
+        for (uint32_t i = 0; i < row->n; i++)
+            touched |= row->ids[i] == b + 1;
+        move(st, s, b, touched);
     }
-    for (unsigned i = 0; i < st->n; i++) {
-        st->best[i] = UNREACHED;
+    for (unsigned i = 0; i < st->n; i++)
         if (!fits(s, i, st->blocks))
-            continue;
-        for (unsigned p = 0; p < 1u << st->blocks; p++)
-            if ((st->present[i] & ~p) == 0 && st->by_present[p] > st->best[i])
-                st->best[i] = st->by_present[p];
-    }
+            st->best[i] = UNREACHED;
 }
 
 double search_best(const struct twin_rows *rows, const struct search *s)
@@ -82,11 +92,8 @@ double search_best(const struct twin_rows *rows, const struct search *s)
     for (unsigned b = 0; b < st->blocks && st->n < 1 << 16; b++)
         st->n *= s->tiers + 1;
     if (st->blocks <= SEARCH_BLOCKS && st->n < 1 << 16) {
-        for (unsigned i = 0; i < st->n; i++) {
+        for (unsigned i = 0; i < st->n; i++)
             st->best[i] = i ? UNREACHED : 0;
-            for (unsigned b = 0; b < st->blocks; b++)
-                st->present[i] |= (unsigned)(tier_of(i, b, s->tiers) > 0) << b;
-        }
         for (uint32_t r = 0; r < rows->n; r++)
             serve(st, s, &rows->row[r]);
         for (unsigned i = 0; i < st->n; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The best placement of blocks in tiers by looking at every one: for tiny traces only. Between two
- * requests a block may be moved to any tier or dropped; only the blocks of the request that came
- * last may enter anew. */
+ * requests the blocks of the one that came last go to any tier; the others stay, go to a slower
+ * one, or are dropped. */
 #ifndef KVC_TESTS_PLACEMENT_SEARCH_H
 #define KVC_TESTS_PLACEMENT_SEARCH_H
 

@@ -323,6 +323,12 @@ KVC_API uint64_t kvc_curve_at(const struct kvc_curve *curve, uint64_t capacity_b
 KVC_API enum kvc_status kvc_curve_thin(const struct kvc_curve *curve, size_t most,
                                        struct kvc_curve *out, struct kvc_error *err);
 KVC_API void kvc_curve_clear(struct kvc_curve *curve);
+/* What no placement in a chain of tiers, fastest first, can beat: out[k] are the most hits in the
+ * tiers 0 to k together, and one placement has all of them at once (docs/ceilings.md). A hit is of
+ * the slowest tier that held the block since its last touch. */
+KVC_API enum kvc_status kvc_ceiling_tiers(const struct kvc_trace *trace,
+                                          const uint64_t *tier_blocks, size_t n,
+                                          struct kvc_hits *out, struct kvc_error *err);
 /* Why no cache of that capacity has more raw hit blocks than the optimum: a schedule that has them,
  * and instants that prove that none has more (docs/ceilings.md). */
 struct kvc_certificate {
