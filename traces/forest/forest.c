@@ -305,8 +305,6 @@ enum kvc_status kvc_forest_add(struct kvc_forest *f, const struct kvc_row *row,
 {
     struct kvc_pending *p = &f->pending[f->n_taken % KVC_PENDING];
     size_t n = row->n_ids + row->n_output_ids;
-    if (row->root_key >= UINT64_MAX - 1 - KVC_ROOT_BASE)
-        return kvc_fail(err, KVC_ERR_LIMIT, "more than 268 million separate id spaces");
     if (n == 0 && f->n_rows == f->n_taken) { /* nothing to look up, and no row to stay behind */
         if (f->forgetting)
             kvc_forget_clock(f, row->time_ns);

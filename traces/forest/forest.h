@@ -12,6 +12,7 @@
 #include "traces/trace.h"
 
 #define KVC_NODE_NONE UINT64_MAX
+#define KVC_ROOT_KEYS (((uint64_t)1 << 62) - 1)
 
 struct kvc_forest;
 
@@ -20,7 +21,8 @@ struct kvc_row {
     uint32_t input_tokens, output_tokens;
     const uint64_t *ids; /* one per block, root first; n_ids 0 = unknown */
     size_t n_ids;
-    uint32_t root_key; /* key space of the ids: model, adapter, session-local; 0 when shared */
+    uint64_t root_key; /* key space of the ids: model, adapter, session-local; 0 when shared; at most
+                          KVC_ROOT_KEYS */
     uint32_t session, tenant, model; /* KVC_ID_NONE without */
     uint64_t think_ns;               /* KVC_TIME_NONE without */
     const uint64_t *output_ids; /* path of the full blocks of prompt + output from the root, in the

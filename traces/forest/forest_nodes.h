@@ -10,7 +10,7 @@
 #include "traces/forest/forest.h"
 
 /* Parents from here up stand for the roots of key spaces (UINT64_MAX - 1 - key). */
-#define KVC_ROOT_BASE (UINT64_MAX - ((uint64_t)1 << 28))
+#define KVC_ROOT_BASE ((uint64_t)1 << 63)
 
 struct kvc_start {
     uint64_t node, parent; /* parent >= KVC_ROOT_BASE: a root */

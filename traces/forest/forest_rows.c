@@ -175,13 +175,13 @@ static size_t path_blocks(const struct kvc_forest *f, uint64_t node)
 }
 
 /* Ids of the path to node, root first, into *ids; returns the key space of its root. */
-static uint32_t path_ids(const struct kvc_forest *f, uint64_t node, uint64_t *ids)
+static uint64_t path_ids(const struct kvc_forest *f, uint64_t node, uint64_t *ids)
 {
     for (;;) {
         const struct kvc_start *s = kvc_forest_start(f, node);
         memcpy(ids + s->depth, f->id + s->node, ((size_t)(node - s->node) + 1) * sizeof(*ids));
         if (s->parent >= KVC_ROOT_BASE)
-            return (uint32_t)(UINT64_MAX - 1 - s->parent);
+            return UINT64_MAX - 1 - s->parent;
         node = s->parent;
     }
 }

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "traces/import/intern.h"
+#include "traces/import/recent.h"
 #include "traces/parse/csv_rows.h"
 #include "traces/trace.h"
 
@@ -18,6 +18,8 @@
 #include <string.h>
 
 #define DAY_NS ((uint64_t)86400 * 1000000000)
+#define GROUP_KEYS ((uint64_t)1 << 40) /* names of groups and sessions apart */
+#define SESSION_KEYS ((uint64_t)1 << 50)
 
 enum column {
     TENANT, SESSION, ROUND, GROUP, PREFIX, INPUT, OUTPUT, IMAGE, AUDIO, VIDEO, MODEL, SERVER_INPUT,
@@ -63,9 +65,7 @@ struct reader { /* kept from file to file, as the header may be one */
     uint64_t warm_up;
     struct kvc_csv csv;
     size_t column[N_COLUMNS];
-    struct kvc_intern sessions, groups;
-    struct session *session;
-    size_t session_cap;
+    struct kvc_recent sessions; /* of struct session */
     struct kvc_id_buffer ids;
     uint64_t row; /* number over all files, which makes its own blocks its own */
     uint64_t grouped, rounds, lone; /* rows in groups; rounds behind the first; rows that say
@@ -86,9 +86,7 @@ static void clear(void *kept)
 {
     struct reader *r = kept;
     kvc_csv_clear(&r->csv);
-    kvc_intern_clear(&r->sessions);
-    kvc_intern_clear(&r->groups);
-    kvc_free(r->session);
+    kvc_recent_clear(&r->sessions);
     kvc_free(r->ids.v);
 }
 
@@ -329,16 +327,11 @@ static uint8_t status_of(const struct reader *r, struct kvc_import *im)
 /* The session's state, NULL without; *ok false: no memory. */
 static struct session *session_of(struct reader *r, const struct kvc_span *name, bool *ok)
 {
-    uint32_t number;
-    size_t had = r->session_cap;
-    *ok = true;
-    if (!name->text)
-        return NULL;
-    *ok = kvc_intern_get(&r->sessions, name->text, name->n, &number) &&
-          kvc_grow((void **)&r->session, &r->session_cap, (size_t)number + 1, sizeof(*r->session));
-    if (*ok && r->session_cap > had)
-        memset(r->session + had, 0, (r->session_cap - had) * sizeof(*r->session));
-    return *ok ? &r->session[number] : NULL;
+    bool fresh;
+    struct session *s = name->text ? kvc_recent_get(&r->sessions, name->text, name->n, &fresh)
+                                   : NULL;
+    *ok = s || !name->text;
+    return s;
 }
 
 /* Tokens of the whole prompt; false: the columns contradict each other. */
@@ -395,27 +388,22 @@ static bool cut(struct reader *r, uint32_t block, uint32_t tokens, uint32_t shar
     return true;
 }
 
-static bool find_group(struct reader *r, struct stated *s, uint64_t *key)
+static uint64_t find_group(const struct reader *r, struct stated *s)
 {
     struct kvc_span name = kvc_csv_get(&r->csv, r->column[GROUP]);
-    uint32_t number;
-    *key = 0;
-    if (!name.n || !s->shared) {
-        s->shared = 0;
-        return true;
-    }
-    bool ok = kvc_intern_get(&r->groups, name.text, name.n, &number);
-    *key = kvc_mix64((uint64_t)number * 2 + ((uint64_t)1 << 40));
-    return ok;
+    if (name.n && s->shared)
+        return kvc_mix64(kvc_import_text_id(name.text, name.n) ^ GROUP_KEYS);
+    s->shared = 0;
+    return 0;
 }
 
 static enum kvc_status identify(struct reader *r, struct kvc_import *im, struct stated *s,
                                 struct kvc_log_row *row, struct kvc_error *bad)
 {
-    uint64_t group_key, rest_key = kvc_mix64(r->row * 2);
+    uint64_t group_key = find_group(r, s), rest_key = kvc_mix64(r->row * 2);
     bool ok;
     struct session *session = session_of(r, &row->session, &ok);
-    if (!ok || !find_group(r, s, &group_key))
+    if (!ok)
         return kvc_fail_nomem(bad);
     enum kvc_status status = whole_prompt(r, s, session, &row->input_tokens, bad);
     if (status != KVC_OK)
@@ -427,7 +415,7 @@ static enum kvc_status identify(struct reader *r, struct kvc_import *im, struct 
             session->shared = s->shared;
             session->group_key = group_key;
         }
-        rest_key = kvc_mix64((uint64_t)(session - r->session) * 2 + ((uint64_t)1 << 50));
+        rest_key = kvc_mix64(kvc_import_text_id(row->session.text, row->session.n) ^ SESSION_KEYS);
     }
     uint32_t shared = session && r->accumulate ? session->shared : s->shared;
     uint64_t shared_key = session && r->accumulate ? session->group_key : group_key;
@@ -512,6 +500,8 @@ static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
     bool more;
     if (!r)
         return kvc_fail_nomem(err);
+    if (!r->sessions.clock)
+        kvc_import_recent(im, &r->sessions, sizeof(struct session));
     enum kvc_status status = read_header(im, r, &more, err);
     while (status == KVC_OK && more) {
         status = kvc_csv_next(&r->csv, im, &more, err);

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * BurstGPT (HPMLL/BurstGPT): Timestamp (s), Model, Request tokens, Response tokens, Total tokens,
  * Log Type, and in later files Session ID and Elapsed time. Lengths and arrivals, no prompts. */
-#include "base/alloc.h"
 #include "base/error.h"
-#include "traces/import/intern.h"
+#include "traces/import/recent.h"
 #include "traces/parse/csv_rows.h"
 #include "traces/trace.h"
-
-#include <string.h>
 
 struct reader {
     struct kvc_csv csv;
     size_t time, session, elapsed, model, input, output, tenant; /* columns */
-    struct kvc_intern sessions;
-    uint64_t *context; /* by session: tokens of its last turn, prompt and answer */
-    size_t context_cap;
+    struct kvc_recent sessions; /* of uint64_t: tokens of the last turn, prompt and answer */
     uint64_t without_session, carried, shrunk;
     uint64_t timed_rows, timed_tokens; /* answers whose duration is stated .. */
     double elapsed_s;                  /* .. and the sum of it */
@@ -44,20 +39,17 @@ static enum kvc_status find_columns(struct reader *r, const struct kvc_import *i
 static enum kvc_status count_turn(struct reader *r, const struct kvc_log_row *row,
                                   struct kvc_error *err)
 {
-    uint32_t s;
-    size_t had = r->context_cap;
+    bool fresh;
     if (!row->session.text) {
         r->without_session++;
         return KVC_OK;
     }
-    if (!kvc_intern_get(&r->sessions, row->session.text, row->session.n, &s) ||
-        !kvc_grow((void **)&r->context, &r->context_cap, (size_t)s + 1, sizeof(*r->context)))
+    uint64_t *context = kvc_recent_get(&r->sessions, row->session.text, row->session.n, &fresh);
+    if (!context)
         return kvc_fail_nomem(err);
-    if (r->context_cap > had)
-        memset(r->context + had, 0, (r->context_cap - had) * sizeof(*r->context));
-    if (r->context[s])
-        *(row->input_tokens < r->context[s] ? &r->shrunk : &r->carried) += 1;
-    r->context[s] = (uint64_t)row->input_tokens + row->output_tokens;
+    if (*context)
+        *(row->input_tokens < *context ? &r->shrunk : &r->carried) += 1;
+    *context = (uint64_t)row->input_tokens + row->output_tokens;
     return KVC_OK;
 }
 
@@ -135,6 +127,7 @@ static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
     struct reader r = { 0 };
     bool more = true;
+    kvc_import_recent(im, &r.sessions, sizeof(uint64_t));
     enum kvc_status status = kvc_csv_open(&r.csv, im, err);
     if (status == KVC_OK)
         status = find_columns(&r, im, err);
@@ -143,8 +136,7 @@ static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
     if (status == KVC_OK)
         say_what_is_missing(&r, im);
     kvc_csv_clear(&r.csv);
-    kvc_intern_clear(&r.sessions);
-    kvc_free(r.context);
+    kvc_recent_clear(&r.sessions);
     return status;
 }
 

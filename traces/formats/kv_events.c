@@ -93,9 +93,8 @@ static enum kvc_status read_hash(struct reader *r, const char *field, const stru
     int64_t negative;
     out->text = text != NULL;
     if (text)
-        return kvc_import_text_id(r->im, text, strlen(text), &out->id) ? KVC_OK
-                                                                       : kvc_fail_nomem(err);
-    if (kvc_jval_i64(v, &negative))
+        out->id = kvc_import_text_id(text, strlen(text));
+    else if (kvc_jval_i64(v, &negative))
         out->id = (uint64_t)negative;
     else if (!kvc_jval_u64(v, &out->id))
         return kvc_field_wrong(&r->at, field, v, "a block's hash is a whole number below 2^64, or "

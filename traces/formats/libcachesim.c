@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "traces/import/recent.h"
 #include "traces/parse/csv_rows.h"
 
 #include <stdio.h>
@@ -13,12 +14,11 @@
 #define TIME_NAMES "time|timestamp|clocktime|realtime|ts"
 #define ID_NAMES "objid|objectid|obj|object|key|id|cachekey"
 #define SIZE_NAMES "objsize|objectsize|size|bytes"
-#define NO_SIZE UINT64_MAX
 
 struct kept { /* from file to file */
-    uint64_t *bytes; /* by object: its size when last seen */
-    size_t cap, n;
+    struct kvc_recent sizes; /* by object: uint64_t, its bytes when last seen */
     uint64_t least, most;
+    bool any;
 };
 
 struct reader {
@@ -227,20 +227,20 @@ static enum kvc_status find_columns(struct reader *r, const char *names, struct 
 
 /* ---- rows ---- */
 
-static enum kvc_status note_size(struct reader *r, uint64_t id, uint64_t bytes,
+static enum kvc_status note_size(struct reader *r, const struct kvc_span *name, uint64_t bytes,
                                  struct kvc_error *err)
 {
     struct kept *k = r->kept;
-    if (!kvc_grow((void **)&k->bytes, &k->cap, (size_t)id + 1, sizeof(*k->bytes)))
+    bool fresh;
+    uint64_t *before = kvc_recent_get(&k->sizes, name->text, name->n, &fresh);
+    if (!before)
         return kvc_fail_nomem(err);
-    bool first = !k->n;
-    for (; k->n <= id; k->n++)
-        k->bytes[k->n] = NO_SIZE;
-    if (k->bytes[id] != NO_SIZE && k->bytes[id] != bytes)
+    if (!fresh && *before != bytes)
         kvc_import_tally(r->im, "the object has another size than before");
-    k->bytes[id] = bytes;
-    k->least = first || bytes < k->least ? bytes : k->least;
+    *before = bytes;
+    k->least = !k->any || bytes < k->least ? bytes : k->least;
     k->most = bytes > k->most ? bytes : k->most;
+    k->any = true;
     return KVC_OK;
 }
 
@@ -261,10 +261,9 @@ static enum kvc_status one_row(struct reader *r, uint64_t number, struct kvc_err
         status = kvc_csv_u64(&r->csv, r->size, &sized, &bytes, &bad);
     if (status != KVC_OK)
         return kvc_import_bad(r->im, &bad, err);
-    if (!kvc_import_text_id(r->im, name.text, name.n, &id))
-        return kvc_fail_nomem(err);
+    id = kvc_import_text_id(name.text, name.n);
     if (sized)
-        status = note_size(r, id, bytes, err);
+        status = note_size(r, &name, bytes, err);
     return status == KVC_OK ? kvc_import_row(r->im, &row, false, err) : status;
 }
 
@@ -330,7 +329,7 @@ static enum kvc_status read_file(struct reader *r, struct kvc_error *err)
 
 static void clear_kept(void *kept)
 {
-    kvc_free(((struct kept *)kept)->bytes);
+    kvc_recent_clear(&((struct kept *)kept)->sizes);
 }
 
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
@@ -338,6 +337,8 @@ static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
     struct reader r = { .im = im, .kept = kvc_import_keep(im, sizeof(*r.kept), clear_kept) };
     if (!r.kept)
         return kvc_fail_nomem(err);
+    if (!r.kept->sizes.clock)
+        kvc_import_recent(im, &r.kept->sizes, sizeof(uint64_t));
     if (kvc_import_options_of(im)->block_tokens > 1)
         return kvc_fail(err, KVC_ERR_USAGE, "the log's objects have no tokens: leave out "
                         "--block-tokens");
@@ -355,7 +356,7 @@ static enum kvc_status end(struct kvc_import *im, struct kvc_error *err)
     (void)err;
     kvc_import_note(im, "an object counts as one block, whatever its size, and a reference as a "
                     "request for it: hit rates of objects are known, of tokens not");
-    if (k && k->n && k->least < k->most)
+    if (k && k->any && k->least < k->most)
         kvc_import_note(im, "object sizes from %llu to %llu bytes are not used",
                         (unsigned long long)k->least, (unsigned long long)k->most);
     return KVC_OK;

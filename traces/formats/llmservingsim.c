@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "traces/formats/token_chain.h"
 #include "traces/import/alignment.h"
-#include "traces/import/intern.h"
+#include "traces/import/recent.h"
 #include "traces/parse/fields.h"
 #include "traces/parse/scan.h"
 #include "traces/trace.h"
@@ -301,21 +301,21 @@ static enum kvc_status name_session(struct kvc_import *im, const struct kvc_plac
                                     const struct kvc_jval *root, char name[160],
                                     struct kvc_error *err)
 {
-    struct kvc_intern *names = kvc_import_kept(im);
+    struct kvc_recent *names = kvc_import_kept(im);
     struct kvc_span span = { 0 };
     char digits[24];
-    uint32_t number;
+    bool fresh;
     enum kvc_status status = kvc_field_name(at, "session_id", root, digits, &span, err);
     if (status != KVC_OK)
         return status;
     snprintf(name, 160, "%.120s", span.text ? span.text : "session");
-    bool known = !span.text || kvc_intern_find(names, name, strlen(name), &number);
+    bool known = !span.text || kvc_recent_find(names, name, strlen(name));
     if (span.text && known)
         kvc_import_tally(im, "sessions named like one before, which LLMServingSim would overwrite: "
                              "kept apart under a new name");
     if (known)
         snprintf(name + strlen(name), 32, " (line %llu)", (unsigned long long)at->line);
-    return kvc_intern_get(names, name, strlen(name), &number) ? KVC_OK : kvc_fail_nomem(err);
+    return kvc_recent_get(names, name, strlen(name), &fresh) ? KVC_OK : kvc_fail_nomem(err);
 }
 
 /* How long the tool behind a request takes; 0 without. */
@@ -421,15 +421,18 @@ static enum kvc_status one_row(struct kvc_import *im, struct reader *r, struct k
 
 static void clear_names(void *kept)
 {
-    kvc_intern_clear(kept);
+    kvc_recent_clear(kept);
 }
 
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
     struct reader r = { 0 };
     enum kvc_status status;
-    if (!kvc_import_keep(im, sizeof(struct kvc_intern), clear_names))
+    struct kvc_recent *names = kvc_import_keep(im, sizeof(*names), clear_names);
+    if (!names)
         return kvc_fail_nomem(err);
+    if (!names->clock)
+        kvc_import_recent(im, names, 0);
     while ((status = kvc_import_line(im, &r.text, &r.n, err)) == KVC_OK && r.text)
         if ((status = one_row(im, &r, err)) != KVC_OK)
             break;

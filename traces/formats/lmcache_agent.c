@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/siphash.h"
-#include "traces/import/intern.h"
+#include "traces/import/recent.h"
 #include "traces/import/sniff.h"
 #include "traces/parse/tape_rows.h"
 #include "traces/text/text_blocks.h"
@@ -20,9 +20,7 @@ struct turn { /* the latest of a session: what stands for its input, and its ans
 };
 
 struct kept {
-    struct kvc_intern sessions;
-    struct turn *turns;
-    size_t n_turns, cap;
+    struct kvc_recent sessions; /* of struct turn */
     uint64_t continued, answered; /* inputs that go on from the session's before; with its answer */
 };
 
@@ -33,24 +31,15 @@ struct reader {
     struct kept *kept;
 };
 
-static void clear_kept(void *kept)
+static void drop_turn(void *record, void *user)
 {
-    struct kept *k = kept;
-    for (size_t i = 0; i < k->n_turns; i++)
-        kvc_free(k->turns[i].output);
-    kvc_intern_clear(&k->sessions);
-    kvc_free(k->turns);
+    (void)user;
+    kvc_free(((struct turn *)record)->output);
 }
 
-static struct turn *turn_of(struct kept *k, const struct kvc_span *session)
+static void clear_kept(void *kept)
 {
-    uint32_t number;
-    if (!kvc_intern_get(&k->sessions, session->text, session->n, &number) ||
-        !kvc_grow((void **)&k->turns, &k->cap, (size_t)number + 1, sizeof(*k->turns)))
-        return NULL;
-    for (; k->n_turns <= number; k->n_turns++)
-        memset(&k->turns[k->n_turns], 0, sizeof(*k->turns));
-    return &k->turns[number];
+    kvc_recent_clear(&((struct kept *)kept)->sessions);
 }
 
 static void hash_text(const char *text, size_t n, uint64_t out[2])
@@ -152,7 +141,9 @@ static enum kvc_status one_row(struct reader *r, const char *text, size_t n,
         return kvc_import_bad(r->im, &bad, err);
     }
     if (row.session.text) {
-        struct turn *turn = turn_of(r->kept, &row.session);
+        bool fresh;
+        struct turn *turn = kvc_recent_get(&r->kept->sessions, row.session.text, row.session.n,
+                                           &fresh);
         if (!turn)
             return kvc_fail_nomem(err);
         facts.shown_bytes = shown(r->kept, turn, r->prompt.text, input);
@@ -170,6 +161,10 @@ static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
     enum kvc_status status;
     if (!r.kept)
         return kvc_fail_nomem(err);
+    if (!r.kept->sessions.clock) {
+        kvc_import_recent(im, &r.kept->sessions, sizeof(struct turn));
+        r.kept->sessions.drop = drop_turn;
+    }
     while ((status = kvc_import_line(im, &text, &n, err)) == KVC_OK && text)
         if ((status = one_row(&r, text, n, err)) != KVC_OK)
             break;

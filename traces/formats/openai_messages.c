@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "traces/formats/message_row.h"
-#include "traces/import/intern.h"
+#include "traces/import/recent.h"
 #include "traces/import/sniff.h"
 
 #include <stdio.h>
@@ -20,9 +20,8 @@ struct session { /* what its turns have added up to */
 };
 
 struct kept {
-    struct kvc_intern names;
-    struct session *sessions;
-    size_t n_sessions, cap, bytes;
+    struct kvc_recent sessions; /* of struct session */
+    size_t bytes;
 };
 
 struct reader {
@@ -34,26 +33,29 @@ struct reader {
 
 /* ---- sessions in deltas ---- */
 
-static void clear_kept(void *kept)
+static void drop_session(void *record, void *user)
 {
-    struct kept *k = kept;
-    for (size_t i = 0; i < k->n_sessions; i++) {
-        kvc_prompt_clear(&k->sessions[i].tools);
-        kvc_prompt_clear(&k->sessions[i].messages);
-    }
-    kvc_intern_clear(&k->names);
-    kvc_free(k->sessions);
+    struct session *s = record;
+    struct kept *k = user;
+    k->bytes -= s->messages.n + s->tools.n;
+    kvc_prompt_clear(&s->tools);
+    kvc_prompt_clear(&s->messages);
 }
 
-static struct session *session_of(struct kept *k, const struct kvc_span *name)
+static void clear_kept(void *kept)
 {
-    uint32_t number;
-    if (!kvc_intern_get(&k->names, name->text, name->n, &number) ||
-        !kvc_grow((void **)&k->sessions, &k->cap, (size_t)number + 1, sizeof(*k->sessions)))
-        return NULL;
-    for (; k->n_sessions <= number; k->n_sessions++)
-        memset(&k->sessions[k->n_sessions], 0, sizeof(*k->sessions));
-    return &k->sessions[number];
+    kvc_recent_clear(&((struct kept *)kept)->sessions);
+}
+
+static struct kept *keep(struct kvc_import *im)
+{
+    struct kept *k = kvc_import_keep(im, sizeof(*k), clear_kept);
+    if (k && !k->sessions.clock) {
+        kvc_import_recent(im, &k->sessions, sizeof(struct session));
+        k->sessions.drop = drop_session;
+        k->sessions.user = k;
+    }
+    return k;
 }
 
 /* Whether a session's rows are all of one mode; what it is made of in memory. */
@@ -70,10 +72,11 @@ static enum kvc_status check_mode(struct kvc_import *im, struct reader *r,
                         : KVC_OK;
     if (!d->delta && !r->kept)
         return KVC_OK;
-    r->kept = kvc_import_keep(im, sizeof(*r->kept), clear_kept);
-    if (!r->kept)
+    bool fresh;
+    if (!(r->kept = keep(im)))
         return kvc_fail_nomem(err);
-    struct session *s = session_of(r->kept, &d->row.session);
+    struct session *s = kvc_recent_get(&r->kept->sessions, d->row.session.text, d->row.session.n,
+                                       &fresh);
     if (!s)
         return kvc_fail_nomem(err);
     if (s->turns && s->delta != d->delta)

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "traces/import/import.h"
-#include "traces/import/intern.h"
+#include "traces/import/recent.h"
 
 #include <string.h>
 
@@ -54,9 +54,7 @@ bool kvc_oraclegeneral_sniff(const char *head, size_t n)
 
 struct reader {
     struct kvc_import *im;
-    struct kvc_intern objects;
-    uint64_t *promised; /* by object: where it said that it comes next */
-    size_t promised_cap;
+    struct kvc_recent objects; /* of uint64_t: where it said that it comes next */
     uint64_t n, checks, broken, shift; /* shift: of the file's count against ours */
     bool shift_known;
     struct kvc_error first; /* broken promise */
@@ -81,14 +79,13 @@ static enum kvc_status broken(struct reader *r, uint64_t record, struct kvc_erro
 /* Does the object come where it said it would? */
 static enum kvc_status check(struct reader *r, const struct record *rec, struct kvc_error *err)
 {
-    uint32_t object, known = (uint32_t)r->objects.n;
     enum kvc_status status = KVC_OK;
-    if (!kvc_intern_get(&r->objects, (const char *)&rec->id, sizeof(rec->id), &object) ||
-        !kvc_grow((void **)&r->promised, &r->promised_cap, (size_t)object + 1,
-                  sizeof(*r->promised)))
+    bool fresh;
+    uint64_t *next = kvc_recent_get(&r->objects, (const char *)&rec->id, sizeof(rec->id), &fresh);
+    if (!next)
         return kvc_fail_nomem(err);
-    if (object < known) {
-        uint64_t promised = r->promised[object];
+    if (!fresh) {
+        uint64_t promised = *next;
         r->checks++;
         if (promised != NEVER && !r->shift_known) {
             r->shift = promised - r->n;
@@ -101,7 +98,7 @@ static enum kvc_status check(struct reader *r, const struct record *rec, struct 
             status = broken(r, r->n, err, "the object's reference before names another record, ",
                             promised);
     }
-    r->promised[object] = rec->next;
+    *next = rec->next;
     return status;
 }
 
@@ -121,9 +118,11 @@ static enum kvc_status one_record(struct reader *r, const char *p, struct kvc_er
 static enum kvc_status finish(struct reader *r, struct kvc_error *err)
 {
     enum kvc_status status = KVC_OK;
-    for (size_t i = 0; r->shift_known && i < r->objects.n && status == KVC_OK; i++) {
-        uint64_t at = r->promised[i] - r->shift;
-        if (r->promised[i] == NEVER || at < 1 || at > r->n)
+    for (size_t i = 0; r->shift_known && i < kvc_recent_count(&r->objects) && status == KVC_OK;
+         i++) {
+        const uint64_t *promised = kvc_recent_at(&r->objects, i);
+        uint64_t at = promised ? *promised - r->shift : 0;
+        if (!promised || *promised == NEVER || at < 1 || at > r->n)
             continue;
         r->checks++;
         status = broken(r, at, err, "the reference promised here is one of another object, by "
@@ -167,6 +166,7 @@ static enum kvc_status read_records(struct reader *r, char *buf, struct kvc_erro
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
     struct reader r = { .im = im };
+    kvc_import_recent(im, &r.objects, sizeof(uint64_t));
     if (kvc_import_options_of(im)->block_tokens > 1)
         return kvc_fail(err, KVC_ERR_USAGE, "the log's objects have no tokens: leave out "
                         "--block-tokens");
@@ -178,8 +178,7 @@ static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
         kvc_import_note(im, "an object counts as one block, whatever its size, and a reference as "
                         "a request for it: hit rates of objects are known, of tokens not");
     kvc_free(buf);
-    kvc_free(r.promised);
-    kvc_intern_clear(&r.objects);
+    kvc_recent_clear(&r.objects);
     return status;
 }
 

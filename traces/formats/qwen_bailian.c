@@ -2,9 +2,8 @@
  * Qwen-Bailian JSON lines (alibaba-edu/qwen-bailian-usagetraces-anon): chat_id, parent_chat_id,
  * timestamp in seconds, lengths, and an id for each block of 16 tokens, made of that block's
  * tokens alone; the path through the blocks before it makes it a prefix here. */
-#include "base/alloc.h"
 #include "base/error.h"
-#include "traces/import/intern.h"
+#include "traces/import/recent.h"
 #include "traces/import/sniff.h"
 #include "traces/parse/fields.h"
 
@@ -12,15 +11,14 @@
 #include <string.h>
 
 struct chat {
-    uint32_t root;     /* its tree's first chat */
+    uint64_t session;  /* of its tree: the first chat's number from 1; 0 = not known yet */
     uint32_t tokens;   /* of prompt and answer, KVC_TOKENS_MAX at most */
     bool seen, continued;
 };
 
 struct chats {
-    struct kvc_intern ids;
-    struct chat *at; /* by number of the id */
-    size_t cap;
+    struct kvc_recent by_id; /* of struct chat */
+    uint64_t sessions, session; /* so far; of the row at hand */
 };
 
 struct reader {
@@ -30,20 +28,16 @@ struct reader {
 
 static void clear_chats(void *kept)
 {
-    struct chats *c = kept;
-    kvc_intern_clear(&c->ids);
-    kvc_free(c->at);
+    kvc_recent_clear(&((struct chats *)kept)->by_id);
 }
 
-static bool chat_number(struct chats *c, const struct kvc_span *id, uint32_t *number)
+static struct chat *chat_of(struct chats *c, const struct kvc_span *id)
 {
-    size_t had = c->ids.n;
-    if (!kvc_intern_get(&c->ids, id->text, id->n, number) ||
-        !kvc_grow((void **)&c->at, &c->cap, c->ids.n, sizeof(*c->at)))
-        return false;
-    if (c->ids.n > had)
-        c->at[*number] = (struct chat){ .root = *number };
-    return true;
+    bool fresh;
+    struct chat *chat = kvc_recent_get(&c->by_id, id->text, id->n, &fresh);
+    if (chat && !chat->session)
+        chat->session = ++c->sessions;
+    return chat;
 }
 
 static void tell_turn(struct kvc_import *im, struct chat *parent, const struct kvc_log_row *row)
@@ -60,31 +54,31 @@ static void tell_turn(struct kvc_import *im, struct chat *parent, const struct k
         kvc_import_tally(im, "turns long enough to hold the turn before and its answer");
 }
 
-/* The session is the chat tree's first chat. */
+/* The session is that of the chat tree's first chat. */
 static bool place_chat(struct kvc_import *im, struct chats *c, const struct kvc_span *id,
                        const struct kvc_span *parent, struct kvc_log_row *row)
 {
-    uint32_t number, before;
-    uint64_t tokens = (uint64_t)row->input_tokens + row->output_tokens;
-    if (!chat_number(c, id, &number))
+    uint64_t tokens = (uint64_t)row->input_tokens + row->output_tokens, above = 0;
+    struct chat *before = parent->text ? chat_of(c, parent) : NULL;
+    if (parent->text && !before)
         return false;
-    if (c->at[number].seen)
+    if (before && before->seen)
+        tell_turn(im, before, row);
+    else if (before)
+        kvc_import_tally(im, "chats whose parent is not among the rows before: whether its answer "
+                             "was carried over is not known");
+    above = before ? before->session : 0;
+    struct chat *chat = chat_of(c, id);
+    if (!chat)
+        return false;
+    if (chat->seen)
         kvc_import_tally(im, "rows whose chat_id an earlier row has: kept, in that chat's session");
-    if (parent->text) {
-        if (!chat_number(c, parent, &before))
-            return false;
-        if (c->at[before].seen)
-            tell_turn(im, &c->at[before], row);
-        else
-            kvc_import_tally(im, "chats whose parent is not among the rows before: whether its "
-                                 "answer was carried over is not known");
-        if (!c->at[number].seen)
-            c->at[number].root = c->at[before].root;
-    }
-    c->at[number].seen = true;
-    c->at[number].tokens = tokens < KVC_TOKENS_MAX ? (uint32_t)tokens : KVC_TOKENS_MAX;
-    row->session.text = c->ids.bytes + c->ids.at[c->at[number].root];
-    row->session.n = strlen(row->session.text);
+    else if (above)
+        chat->session = above;
+    chat->seen = true;
+    chat->tokens = tokens < KVC_TOKENS_MAX ? (uint32_t)tokens : KVC_TOKENS_MAX;
+    c->session = chat->session;
+    row->session = (struct kvc_span){ (const char *)&c->session, sizeof(c->session) };
     return true;
 }
 
@@ -149,6 +143,8 @@ static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
     size_t n;
     if (!r.chats)
         return kvc_fail_nomem(err);
+    if (!r.chats->by_id.clock)
+        kvc_import_recent(im, &r.chats->by_id, sizeof(struct chat));
     kvc_import_note(im, "Qwen-Bailian's ids name the tokens of one block each; here an id stands "
                     "for its block behind all blocks before it");
     enum kvc_status status;

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "traces/formats/token_chain.h"
-#include "traces/import/intern.h"
+#include "traces/import/recent.h"
 #include "traces/import/sniff.h"
 #include "traces/parse/fields.h"
 
@@ -33,8 +33,9 @@ struct pieces { /* kept over the files */
     struct kvc_intern lengths_of; /* pieces with a length */
     uint32_t *tokens;
     size_t cap;
-    struct kvc_intern paths; /* pieces behind the pieces before, for logs without lengths */
-    uint64_t rows, met, again;
+    struct kvc_recent paths; /* of uint64_t: pieces behind the pieces before, numbered from 1, for
+                                logs without lengths */
+    uint64_t n_paths, rows, met, again;
 };
 
 struct reader {
@@ -48,7 +49,7 @@ static void clear_pieces(void *kept)
 {
     struct pieces *p = kept;
     kvc_intern_clear(&p->lengths_of);
-    kvc_intern_clear(&p->paths);
+    kvc_recent_clear(&p->paths);
     kvc_free(p->tokens);
 }
 
@@ -168,15 +169,8 @@ static enum kvc_status cut_blocks(const struct kvc_place *at, struct kvc_import 
         return kvc_fail_nomem(err);
     for (size_t k = 0; k < r->n_prompt; k++) {
         uint32_t number;
-        size_t had = r->kept->lengths_of.n;
-        if (!kvc_intern_get(&r->kept->lengths_of, (const char *)&r->prompt[k], sizeof(struct piece),
-                            &number))
-            return kvc_fail_nomem(err);
-        if (number == had || r->kept->tokens[number] == UINT32_MAX) {
-            if (!kvc_grow((void **)&r->kept->tokens, &r->kept->cap, r->kept->lengths_of.n,
-                          sizeof(*r->kept->tokens)))
-                return kvc_fail_nomem(err);
-            r->kept->tokens[number] = UINT32_MAX;
+        if (!kvc_intern_find(&r->kept->lengths_of, (const char *)&r->prompt[k],
+                             sizeof(struct piece), &number)) {
             kvc_import_tally(im, "prompts with a piece of unknown length: from there on taken as "
                                  "never shared");
             break;
@@ -209,16 +203,19 @@ static bool count_pieces(struct reader *r)
     struct {
         uint64_t behind;
         struct piece piece;
-    } step = { .behind = UINT64_MAX };
+    } step = { 0 };
     for (size_t k = 0; k < r->n_prompt; k++) {
-        uint32_t number;
-        size_t had = r->kept->paths.n;
+        bool fresh;
         step.piece = r->prompt[k];
-        if (!kvc_intern_get(&r->kept->paths, (const char *)&step, sizeof(step), &number))
+        uint64_t *number = kvc_recent_get(&r->kept->paths, (const char *)&step, sizeof(step),
+                                          &fresh);
+        if (!number)
             return false;
+        if (fresh)
+            *number = ++r->kept->n_paths;
         r->kept->met++;
-        r->kept->again += r->kept->paths.n == had;
-        step.behind = number;
+        r->kept->again += !fresh;
+        step.behind = *number;
     }
     return true;
 }
@@ -291,6 +288,8 @@ static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
     enum kvc_status status;
     if (!r.kept)
         return kvc_fail_nomem(err);
+    if (!r.kept->paths.clock)
+        kvc_import_recent(im, &r.kept->paths, sizeof(uint64_t));
     while ((status = kvc_import_line(im, &text, &n, err)) == KVC_OK && text)
         if ((status = one_row(im, &r, text, n, err)) != KVC_OK)
             break;

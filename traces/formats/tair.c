@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "traces/import/anonymize.h"
-#include "traces/import/intern.h"
+#include "traces/import/recent.h"
 #include "traces/import/sniff.h"
 #include "traces/parse/fields.h"
 #include "traces/trace.h"
@@ -13,7 +13,8 @@
 #include <string.h>
 
 struct writes { /* kept over the files */
-    struct kvc_intern keys, open, spaces; /* written keys, writes not finished, caches */
+    struct kvc_recent keys, open; /* written keys, writes not finished */
+    struct kvc_intern spaces;     /* caches */
     uint64_t lookups, looked_up, written, started, finished, announced, succeeded;
 };
 
@@ -25,8 +26,8 @@ struct reader {
 static void clear_writes(void *kept)
 {
     struct writes *w = kept;
-    kvc_intern_clear(&w->keys);
-    kvc_intern_clear(&w->open);
+    kvc_recent_clear(&w->keys);
+    kvc_recent_clear(&w->open);
     kvc_intern_clear(&w->spaces);
 }
 
@@ -90,12 +91,11 @@ static enum kvc_status read_keys(const struct kvc_place *at, const struct kvc_jv
 static void count_lookup(struct reader *r, const struct kvc_log_row *row)
 {
     uint64_t of[2] = { row->key_space };
-    uint32_t number;
     r->kept->lookups++;
     r->kept->looked_up += row->n_ids;
     for (size_t k = 0; k < row->n_ids; k++) {
         of[1] = row->ids[k];
-        if (!kvc_intern_find(&r->kept->keys, (const char *)of, sizeof(of), &number))
+        if (!kvc_recent_find(&r->kept->keys, (const char *)of, sizeof(of)))
             break;
         r->kept->written++;
     }
@@ -130,7 +130,7 @@ static enum kvc_status read_write(const struct kvc_place *at, const struct kvc_j
     struct kvc_span session = { 0 };
     char digits[24];
     uint64_t blocks, of[2] = { space };
-    uint32_t number;
+    bool fresh;
     size_t n = 0;
     enum kvc_status status = kvc_field_name(at, "write_session_id", root, digits, &session, err);
     if (status == KVC_OK && !session.text)
@@ -141,11 +141,10 @@ static enum kvc_status read_write(const struct kvc_place *at, const struct kvc_j
         return status;
     for (size_t k = 0; k < n; k++) {
         of[1] = r->ids.v[k];
-        if (!kvc_intern_get(&r->kept->keys, (const char *)of, sizeof(of), &number))
+        if (!kvc_recent_get(&r->kept->keys, (const char *)of, sizeof(of), &fresh))
             return kvc_fail_nomem(err);
     }
-    size_t known = r->kept->open.n;
-    if (!kvc_intern_get(&r->kept->open, session.text, session.n, &number))
+    if (!kvc_recent_get(&r->kept->open, session.text, session.n, &fresh))
         return kvc_fail_nomem(err);
     if (start) {
         r->kept->started++;
@@ -156,7 +155,7 @@ static enum kvc_status read_write(const struct kvc_place *at, const struct kvc_j
         if (kvc_field_member(root, "success_block") &&
             kvc_jval_u64(kvc_field_member(root, "success_block"), &blocks))
             r->kept->succeeded += blocks;
-        if (r->kept->open.n > known)
+        if (fresh)
             kvc_import_tally(im, "FinishWriteCache events of writes whose start is not in the log");
         kvc_import_tally(im, "FinishWriteCache events, which are no requests");
     }
@@ -310,6 +309,10 @@ static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
     enum kvc_status status;
     if (!r.kept)
         return kvc_fail_nomem(err);
+    if (!r.kept->keys.clock) {
+        kvc_import_recent(im, &r.kept->keys, 0);
+        kvc_import_recent(im, &r.kept->open, 0);
+    }
     while ((status = kvc_import_line(im, &text, &n, err)) == KVC_OK && text) {
         if (first && is_raw(text, n))
             status = kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im),

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/siphash.h"
 #include "base/units.h"
 #include "traces/canonical.h"
 #include "traces/import/alignment.h"
@@ -42,13 +43,17 @@ uint32_t kvc_import_block_tokens(const struct kvc_import *im)
     return im->supposed;
 }
 
-bool kvc_import_text_id(struct kvc_import *im, const char *text, size_t n, uint64_t *id)
+uint64_t kvc_import_text_id(const char *text, size_t n)
 {
-    uint32_t number;
-    if (!kvc_intern_get(&im->text_ids, text, n, &number))
-        return false;
-    *id = number;
-    return true;
+    struct kvc_sip s;
+    kvc_sip_start(&s, 0x6b76636173740002u, 0);
+    kvc_sip_bytes(&s, text, n);
+    return kvc_sip_end(&s);
+}
+
+void kvc_import_recent(struct kvc_import *im, struct kvc_recent *table, size_t size)
+{
+    *table = (struct kvc_recent){ .clock = &im->recent, .size = size };
 }
 
 const char *kvc_import_tenant_field(const struct kvc_import *im, const char *usual)
@@ -210,7 +215,7 @@ static bool settle_outputs(struct kvc_trace *t)
 
 static bool move_names(struct kvc_import *im, struct kvc_trace *t)
 {
-    t->n_sessions = im->sessions.n > t->n_sessions ? im->sessions.n : t->n_sessions;
+    t->n_sessions = im->n_sessions > t->n_sessions ? im->n_sessions : t->n_sessions;
     t->n_tenants = t->n_models = 0;
     t->tenant_names = kvc_import_names(im, "tenant", &im->tenants);
     t->n_tenants = t->tenant_names ? (uint32_t)im->tenants.n : 0;
@@ -298,12 +303,9 @@ static void clear(struct kvc_import *im)
     kvc_forest_destroy(im->forest);
     kvc_breaks_destroy(im->breaks);
     kvc_alignment_destroy(im);
-    kvc_session_names_clear(&im->sessions);
+    kvc_recent_clear(&im->sessions);
     kvc_intern_clear(&im->tenants);
     kvc_intern_clear(&im->models);
-    kvc_intern_clear(&im->text_ids);
-    kvc_intern_clear(&im->root_keys);
-    kvc_intern_clear(&im->variants);
     kvc_intern_clear(&im->places);
     kvc_text_destroy(im);
     if (im->kept && im->clear_kept)

@@ -31,7 +31,7 @@ struct kvc_log_row {
     size_t n_ids;
     const uint64_t *output_ids; /* as in struct kvc_row, where the log shows what was generated */
     size_t n_output_ids;
-    bool text_ids; /* ids were strings, interned: another key space than numbers */
+    bool text_ids; /* ids were strings: another key space than numbers */
     bool unchained; /* an id names its block's own tokens, so that it may well occur twice */
     bool hashed;    /* an id is a hash of all that is before it, so that none occurs twice */
     uint32_t shown_tokens; /* with hashed: as in struct kvc_row */
@@ -46,6 +46,7 @@ struct kvc_log_row {
 };
 
 struct kvc_import; /* one import in progress */
+struct kvc_recent;
 
 /* What a reader keeps from one file of an import to the next: so many bytes, all zero at first;
  * clear(kept) is called at the end, unless it is NULL, and the bytes are freed. NULL: no memory. */
@@ -83,8 +84,10 @@ const char *kvc_import_file(const struct kvc_import *im); /* current, for errors
 uint64_t kvc_import_line_number(const struct kvc_import *im);
 bool kvc_import_compares(const struct kvc_import *im);
 uint32_t kvc_import_block_tokens(const struct kvc_import *im); /* for readers that cut blocks */
-/* A string id's number within the import. */
-bool kvc_import_text_id(struct kvc_import *im, const char *text, size_t n, uint64_t *id);
+/* What stands for a string id: a hash, so that nothing of it need be kept. */
+uint64_t kvc_import_text_id(const char *text, size_t n);
+/* Sets up an empty table of records of so many bytes, which forgets as the import does. */
+void kvc_import_recent(struct kvc_import *im, struct kvc_recent *table, size_t size);
 /* A row that no GPU served: a gateway answered it from its own response cache. */
 void kvc_import_gateway_answered(struct kvc_import *im);
 /* A row that failed before any token was counted: it is in no trace, but counts as failed. */

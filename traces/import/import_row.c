@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/distribution.h"
 #include "base/error.h"
+#include "base/siphash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -72,12 +73,15 @@ static bool place_turn(struct kvc_import *im, const struct kvc_log_row *row, str
     const struct kvc_span *name = &row->session;
     r->session = KVC_ID_NONE;
     if (r->time_ns != KVC_TIME_NONE)
-        kvc_session_clock(&im->sessions, r->time_ns);
+        kvc_recent_tick(&im->recent, r->time_ns);
     if (!name->text)
         return true;
-    struct kvc_session_entry *e = kvc_session_name(&im->sessions, name->text, name->n);
-    if (!e)
+    bool fresh;
+    struct kvc_session_entry *e = kvc_recent_get(&im->sessions, name->text, name->n, &fresh);
+    if (!e || im->n_sessions == UINT32_MAX - 1)
         return false;
+    if (fresh)
+        *e = (struct kvc_session_entry){ im->n_sessions++, KVC_TIME_NONE, 0 };
     r->session = e->number;
     if (r->time_ns == KVC_TIME_NONE && e->turn_ns != KVC_TIME_NONE &&
         r->think_ns < KVC_LOG_TIME_MAX - e->turn_ns) {
@@ -93,23 +97,24 @@ static bool place_turn(struct kvc_import *im, const struct kvc_log_row *row, str
 }
 
 /* KV of one model, adapter or salt is of no use to another, numbers are not strings, and a
- * document's own ids mean nothing elsewhere. */
-static bool root_key(struct kvc_import *im, const struct kvc_log_row *row, uint32_t model,
-                     uint32_t *key)
+ * document's own ids mean nothing elsewhere. What is more than a model is hashed, so that nothing
+ * of it need be kept. */
+static uint64_t root_key(const struct kvc_import *im, const struct kvc_log_row *row, uint32_t model)
 {
-    uint32_t shared = (model == KVC_ID_NONE || im->options->merge_models ? 0 : model + 1) * 2 +
+    uint64_t shared = (model == KVC_ID_NONE || im->options->merge_models ? 0 : model + 1) * 2u +
                       row->text_ids;
-    uint32_t adapter, salt;
-    *key = shared * 2;
+    const struct kvc_span *const spans[] = { &row->adapter, &row->salt };
     if (!row->key_space && !row->adapter.text && !row->salt.text)
-        return true;
-    if (!intern(&im->variants, &row->adapter, &adapter) ||
-        !intern(&im->variants, &row->salt, &salt))
-        return false;
-    uint64_t of[4] = { row->key_space, shared, adapter, salt };
-    bool ok = kvc_intern_get(&im->root_keys, (const char *)of, sizeof(of), key);
-    *key = *key * 2 + 1;
-    return ok;
+        return shared;
+    struct kvc_sip s;
+    kvc_sip_start(&s, shared, row->key_space);
+    for (size_t i = 0; i < 2; i++) {
+        uint64_t n = spans[i]->text ? spans[i]->n : UINT64_MAX; /* none is not an empty one */
+        kvc_sip_bytes(&s, &n, sizeof(n));
+        if (spans[i]->text)
+            kvc_sip_bytes(&s, spans[i]->text, spans[i]->n);
+    }
+    return (kvc_sip_end(&s) & KVC_ROOT_KEYS) | (uint64_t)1 << 61;
 }
 
 static void count_stated(struct kvc_import *im, const struct kvc_log_row *row)
@@ -174,8 +179,7 @@ enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *
         return misfit(im, row, err);
     if (!check_ids(im, row))
         return kvc_spill_fail(&im->spill, err);
-    if (!root_key(im, row, r.model, &r.root_key))
-        return kvc_fail_nomem(err);
+    r.root_key = root_key(im, row, r.model);
     if (r.status == KVC_ROW_FAILED) /* nothing says that its KV was ever computed */
         r.n_ids = r.n_output_ids = 0;
     im->arrivals.stated = im->arrivals.stated || row->time_ns != KVC_TIME_NONE;

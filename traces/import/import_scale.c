@@ -18,7 +18,8 @@ enum kvc_status kvc_import_prepare(struct kvc_import *im, struct kvc_error *err)
         return kvc_fail(err, KVC_ERR_USAGE, "--window takes rows out when all are read, and "
                         "--forget keeps too little for that; cut the log first, or name one of "
                         "the two");
-    im->sessions.forget_ns = o->forget_ns;
+    im->recent.forget_ns = o->forget_ns;
+    kvc_import_recent(im, &im->sessions, sizeof(struct kvc_session_entry));
     if (!kvc_spill_init(&im->spill, o->spill_folder, o->spill_over_bytes) ||
         !(im->forest = kvc_forest_create_with(&f)))
         return kvc_fail_nomem(err);
@@ -51,12 +52,10 @@ static uint64_t line(uint64_t a, uint64_t b, uint64_t from, uint64_t to, uint64_
 
 static void names_memory(const struct kvc_import *im, uint64_t *bytes)
 {
-    const struct kvc_intern *const all[] = { &im->tenants, &im->models, &im->text_ids,
-                                             &im->root_keys, &im->sessions.now.names,
-                                             &im->sessions.before.names };
+    const struct kvc_intern *const all[] = { &im->tenants, &im->models };
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         *bytes += all[i]->bytes_cap + all[i]->at_cap * sizeof(*all[i]->at) + all[i]->mask * 4;
-    *bytes += (im->sessions.now.cap + im->sessions.before.cap) * sizeof(*im->sessions.now.entry);
+    *bytes += im->recent.bytes;
 }
 
 /* What grows with the rows stays in memory up to the limit; tables and names do not leave. */
@@ -133,7 +132,7 @@ void kvc_import_tell(struct kvc_import *im, const struct kvc_forest_counts *c, s
         t->forgotten_blocks = r->forgotten_blocks;
         t->unjudged_tokens = r->unjudged_tokens;
     }
-    if (im->options->infer_sessions && im->sessions.n)
+    if (im->options->infer_sessions && im->n_sessions)
         kvc_import_note(im, "the log names sessions; none were inferred");
     else if (im->options->infer_sessions)
         kvc_import_note(im, "sessions inferred from prefix growth: %llu turns linked to the one "

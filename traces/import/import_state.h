@@ -8,7 +8,7 @@
 #include "traces/import/import.h"
 #include "traces/import/import_clock.h"
 #include "traces/import/intern.h"
-#include "traces/import/session_names.h"
+#include "traces/import/recent.h"
 
 struct kvc_suspect { /* a row that contradicts the block size supposed so far */
     uint64_t row, line;
@@ -18,6 +18,12 @@ struct kvc_suspect { /* a row that contradicts the block size supposed so far */
     uint32_t place;
     bool repeated;
     char where[48];
+};
+
+struct kvc_session_entry {
+    uint32_t number;
+    uint64_t turn_ns; /* KVC_TIME_NONE before the first */
+    uint64_t end_ns;  /* of all turns so far, 0 when the last one doesn't say */
 };
 
 struct kvc_document {
@@ -36,12 +42,13 @@ struct kvc_import {
 
     struct kvc_spill spill; /* what grows with the rows */
     struct kvc_forest *forest;
-    struct kvc_session_names sessions;
-    struct kvc_intern tenants, models, text_ids, root_keys;
+    struct kvc_recent_clock recent;
+    struct kvc_recent sessions; /* of struct kvc_session_entry */
+    uint32_t n_sessions;        /* numbers given so far */
+    struct kvc_intern tenants, models;
     uint64_t name_key[2]; /* of --anonymize */
     struct kvc_breaks *breaks;
     struct kvc_alignment *alignment; /* NULL: no row with tokens or text yet */
-    struct kvc_intern variants; /* adapters and salts */
     struct kvc_intern places; /* names of documents */
     uint32_t place;           /* of the document being read, else KVC_ID_NONE */
     struct kvc_document *documents;

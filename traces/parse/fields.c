@@ -184,8 +184,7 @@ enum kvc_status kvc_field_ids(const struct kvc_place *at, const char *field,
         if ((text != NULL) != *text_ids || (text && !im))
             return kvc_field_wrong(at, place, v, rule, err);
         if (text) {
-            if (!kvc_import_text_id(im, text, strlen(text), id))
-                return kvc_fail_nomem(err);
+            *id = kvc_import_text_id(text, strlen(text));
         } else if (kvc_jval_i64(v, &negative)) {
             *id = (uint64_t)negative; /* signed hashes keep their bits */
         } else if (!kvc_jval_u64(v, id)) {
