@@ -32,7 +32,9 @@ report $? "forgets blocks, leaves nothing unjudged where none comes back, and wa
 grep -q '"unjudged_tokens": [1-9]' "$dir/out"; report $? "what comes back can't be judged"
 refused "no forgetting at once" 2 "forget" import --forget 0s "$dir/log" -o "$dir/x.kvt"
 refused "no forgetting without a unit" 2 "forget" import --forget 24 "$dir/log" -o "$dir/x.kvt"
-refused "no forgetting with a window" 2 "window" import --forget 1h --window :1h "$dir/log" -o "$dir/x.kvt"
+"$kvcast" import --forget 6h --window :1h "$dir/log" -o "$dir/f.kvt" 2>/dev/null &&
+    "$kvcast" import --window :1h "$dir/log" -o "$dir/w.kvt" 2>/dev/null && cmp -s "$dir/w.kvt" "$dir/f.kvt"
+report $? "a window is cut while forgetting as it is without"
 
 # ---- memory through a pipe ----
 if [ -r /proc/self/status ] && grep -q RssAnon /proc/self/status; then

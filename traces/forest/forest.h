@@ -62,6 +62,9 @@ enum kvc_status kvc_forest_add_lengths(struct kvc_forest *forest, uint64_t time_
 /* Makes n rows from the first on later by ns. */
 enum kvc_status kvc_forest_delay(struct kvc_forest *forest, uint64_t first, uint64_t n,
                                  uint64_t ns, struct kvc_error *err);
+/* Where prefixes are forgotten: no row to come shares a key space with those before, and its clock
+ * is another. */
+enum kvc_status kvc_forest_close_spaces(struct kvc_forest *forest, struct kvc_error *err);
 uint64_t kvc_forest_rows(const struct kvc_forest *forest);
 /* Times of all rows, until the next one is added. */
 enum kvc_status kvc_forest_times(struct kvc_forest *forest, const uint64_t **time_ns,

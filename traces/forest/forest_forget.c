@@ -34,6 +34,7 @@ struct kvc_forgetting {
     uint8_t *came_back; /* of each start */
     uint32_t *before;   /* starts in the 64-node words before, of the first words words */
     size_t words;       /* all starts are in them */
+    uint64_t closed;    /* nodes of key spaces that don't come again */
     uint16_t *dead;     /* nodes of each granule */
     struct kvc_spill_array held_touch, held_end, held_back, held_before, held_dead;
     uint64_t *bloom;
@@ -253,4 +254,20 @@ bool kvc_forget_walk(struct kvc_forest *f, uint64_t root, const struct kvc_row *
         g->unjudged_known += known;
     }
     return true;
+}
+
+enum kvc_status kvc_forest_close_spaces(struct kvc_forest *f, struct kvc_error *err)
+{
+    struct kvc_forgetting *g = f->forgetting;
+    enum kvc_status status = kvc_forest_settle(f, err);
+    if (status != KVC_OK || !g)
+        return status;
+    if (f->branches)
+        memset(f->branches, 0xff, (f->branch_mask + 1) * sizeof(*f->branches));
+    f->n_branches = 0;
+    g->clock_ns = 0;
+    kvc_spill_drop(&f->held[KVC_A_ID], f->id, g->closed * 8, f->n_nodes * 8);
+    kvc_spill_drop(&g->held_touch, g->touch_ns, g->closed * 8, f->n_nodes * 8);
+    g->closed = f->n_nodes;
+    return KVC_OK;
 }

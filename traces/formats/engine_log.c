@@ -13,6 +13,8 @@
 #define HELD_MOST ((size_t)1 << 17) /* requests behind one that doesn't end, whose end the log may
                                        have lost */
 
+#define SHRINK_FROM 4096 /* requests handed on */
+
 /* ---- lines ---- */
 
 const char *kvc_line_after(const char *line, size_t n, const char *key, size_t *rest)
@@ -260,6 +262,41 @@ static enum kvc_status hand_on(struct kvc_open_requests *r, const struct kvc_ope
     return kvc_text_row(im, &r->prompt, &row, &facts, err);
 }
 
+/* Leaves out the requests handed on, which nobody asks for again, once they are most. */
+static bool shrink(struct kvc_open_requests *r)
+{
+    struct kvc_intern ids = { 0 };
+    size_t room = r->n - r->first + 1;
+    uint32_t number;
+    if (r->first < SHRINK_FROM || r->first * 2 < r->n)
+        return true;
+    size_t *index = kvc_malloc(room, sizeof(*index));
+    if (!index)
+        return false;
+    memset(index, 0xff, room * sizeof(*index));
+    for (size_t i = 0; i < r->ids.n; i++) {
+        const char *id = r->ids.bytes + r->ids.at[i];
+        size_t end = i + 1 < r->ids.n ? r->ids.at[i + 1] : r->ids.n_bytes;
+        if (r->index[i] == SIZE_MAX || r->index[i] < r->first)
+            continue;
+        if (!kvc_intern_get(&ids, id, end - r->ids.at[i] - 1, &number)) {
+            kvc_intern_clear(&ids);
+            kvc_free(index);
+            return false;
+        }
+        index[number] = r->index[i] - r->first;
+    }
+    r->n -= r->first;
+    memmove(r->all, r->all + r->first, r->n * sizeof(*r->all));
+    r->first = 0;
+    kvc_intern_clear(&r->ids);
+    kvc_free(r->index);
+    r->ids = ids;
+    r->index = index;
+    r->index_cap = room;
+    return true;
+}
+
 enum kvc_status kvc_open_requests_hand_on(struct kvc_open_requests *r, struct kvc_import *im,
                                           bool all, struct kvc_error *err)
 {
@@ -275,7 +312,7 @@ enum kvc_status kvc_open_requests_hand_on(struct kvc_open_requests *r, struct kv
         r->first++;
     }
     im->lines.line = line;
-    return status;
+    return status != KVC_OK || shrink(r) ? status : kvc_fail_nomem(err);
 }
 
 void kvc_open_requests_clear(struct kvc_open_requests *r)

@@ -364,7 +364,7 @@ static bool top_block_size(struct doc *d, struct entry *e, const struct kvc_walk
     return d->w.status == KVC_OK;
 }
 
-static void top_scope(struct doc *d, struct entry *e, const struct kvc_walk_value *v)
+static bool top_scope(struct doc *d, struct entry *e, const struct kvc_walk_value *v)
 {
     bool text = v->kind == KVC_WALK_STRING;
     bool global = text && kvc_walk_is(&v->string, "global");
@@ -372,6 +372,13 @@ static void top_scope(struct doc *d, struct entry *e, const struct kvc_walk_valu
     if (!global && !local)
         is_wrong(d, e, "hash_id_scope", v, "\"local\" or \"global\" is expected");
     d->shared_ids = global;
+    if (!global || !kvc_import_options_of(d->im)->forget_ns)
+        return true;
+    d->w.status = kvc_fail_at(d->w.err, KVC_ERR_USAGE, kvc_import_file(d->im),
+                              kvc_walk_line(&d->w, v->at), "hash_id_scope",
+                              "ids that mean the same in all sessions, whose starts are known only "
+                              "when all are read: nothing can be forgotten; leave out --forget");
+    return false;
 }
 
 /* Members of the document. Requests are read at once when what they need came before them; as
@@ -401,8 +408,8 @@ static bool read_members(struct doc *d, struct entry *e, bool *done)
         }
         if (!kvc_walk_value(&d->w, 0, &v) || (f == 2 && !top_block_size(d, e, &v)))
             return false;
-        if (f == 4)
-            top_scope(d, e, &v);
+        if (f == 4 && !top_scope(d, e, &v))
+            return false;
         if (f == 1 && v.kind == KVC_WALK_LIST)
             e->requests = v.at;
         else if (f == 1)

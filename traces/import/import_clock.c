@@ -206,6 +206,10 @@ enum kvc_status kvc_import_clock_settle(struct kvc_import *im, struct kvc_error 
                               "sorted by time", c->n_breaks);
         return KVC_OK;
     }
+    if (im->window.streaming)
+        return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), c->breaks[0].line, "--window",
+                           "the clock starts over here, which --window with --forget learns too "
+                           "late; import the stretches apart, or name one of the two");
     for (uint64_t i = 0; i < c->n_breaks && status == KVC_OK; i++) {
         const struct kvc_clock_break *b = &c->breaks[i];
         uint64_t end = i + 1 < c->n_breaks ? c->breaks[i + 1].row : kvc_forest_rows(im->forest);
@@ -224,13 +228,67 @@ enum kvc_status kvc_import_clock_settle(struct kvc_import *im, struct kvc_error 
 
 /* ---- the window ---- */
 
+static bool in_window(const struct kvc_import *im, uint64_t at)
+{
+    uint64_t end = im->options->window_end_ns;
+    return at >= im->options->window_begin_ns && (!end || at < end);
+}
+
+bool kvc_import_in_window(struct kvc_import *im, uint64_t time_ns)
+{
+    struct kvc_window *w = &im->window;
+    if (!w->streaming)
+        return true;
+    if (!w->any) {
+        w->any = true;
+        w->first_ns = w->last_ns = time_ns;
+    }
+    bool early = time_ns < w->first_ns;
+    if (early && w->first_ns - time_ns > w->earlier_ns)
+        w->earlier_ns = w->first_ns - time_ns;
+    w->early += early;
+    w->last_ns = time_ns > w->last_ns ? time_ns : w->last_ns;
+    bool in = in_window(im, early ? 0 : time_ns - w->first_ns);
+    w->outside += !in;
+    return in;
+}
+
+/* What was left out, in words; an error when nothing else is there. */
+static enum kvc_status tell_window(struct kvc_import *im, uint64_t outside, bool all,
+                                   double last_s, struct kvc_error *err)
+{
+    char from[32], to[32], text[160];
+    const char *until = im->options->window_end_ns ? to : "the end";
+    kvc_format_ns(im->options->window_begin_ns, from, sizeof(from));
+    kvc_format_ns(im->options->window_end_ns, to, sizeof(to));
+    if (all)
+        return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, "--window",
+                           "no request arrives from %s to %s after the first; the last comes "
+                           "%.1f s after it", from, until, last_s);
+    snprintf(text, sizeof(text), "outside the window from %s to %s after the first request, left "
+             "out", from, until);
+    kvc_import_tally_rows(im, text, outside);
+    return KVC_OK;
+}
+
+static enum kvc_status tell_streamed(struct kvc_import *im, struct kvc_error *err)
+{
+    const struct kvc_window *w = &im->window;
+    if (w->early)
+        kvc_import_note(im, "--window with --forget counts from the first row read; %llu rows "
+                        "are earlier, by %.3f s at most, and count as if they came with it",
+                        (unsigned long long)w->early, (double)w->earlier_ns * 1e-9);
+    return tell_window(im, w->outside, w->outside && !im->report.accepted,
+                       (double)(w->last_ns - w->first_ns) * 1e-9, err);
+}
+
 enum kvc_status kvc_import_window(struct kvc_import *im, struct kvc_error *err)
 {
-    uint64_t begin = im->options->window_begin_ns, end = im->options->window_end_ns;
     uint64_t rows = kvc_forest_rows(im->forest), first = UINT64_MAX, last = 0, *out = NULL;
     size_t n = 0, cap = 0;
-    char from[32], to[32], text[160];
-    if ((!begin && !end) || !rows)
+    if (im->window.streaming)
+        return tell_streamed(im, err);
+    if ((!im->options->window_begin_ns && !im->options->window_end_ns) || !rows)
         return KVC_OK;
     const uint64_t *time_ns;
     enum kvc_status status = kvc_forest_times(im->forest, &time_ns, err);
@@ -241,8 +299,7 @@ enum kvc_status kvc_import_window(struct kvc_import *im, struct kvc_error *err)
         last = time_ns[r] > last ? time_ns[r] : last;
     }
     for (uint64_t r = 0; r < rows; r++) {
-        uint64_t at = time_ns[r] - first;
-        if (at >= begin && (!end || at < end))
+        if (in_window(im, time_ns[r] - first))
             continue;
         if (!kvc_grow((void **)&out, &cap, n + 1, sizeof(*out))) {
             kvc_free(out);
@@ -250,19 +307,8 @@ enum kvc_status kvc_import_window(struct kvc_import *im, struct kvc_error *err)
         }
         out[n++] = r;
     }
-    kvc_format_ns(begin, from, sizeof(from));
-    kvc_format_ns(end, to, sizeof(to));
-    if (n == rows) {
-        kvc_free(out);
-        return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, "--window",
-                           "no request arrives from %s to %s after the first; the last comes "
-                           "%.1f s after it", from, end ? to : "the end",
-                           (double)(last - first) * 1e-9);
-    }
-    snprintf(text, sizeof(text), "outside the window from %s to %s after the first request, left "
-             "out", from, end ? to : "the end");
-    kvc_import_tally_rows(im, text, n);
-    if (n)
+    status = tell_window(im, n, n == rows, (double)(last - first) * 1e-9, err);
+    if (status == KVC_OK && n)
         status = kvc_forest_remove(&im->forest, out, n, err);
     im->report.accepted -= n;
     kvc_free(out);

@@ -29,6 +29,13 @@ struct kvc_clock { /* all zero at the start of a file or document */
     struct kvc_clock_break breaks[KVC_CLOCK_BREAKS];
 };
 
+struct kvc_window { /* where prefixes are forgotten: rows outside are left out as they come */
+    bool streaming, any;
+    uint64_t first_ns;           /* of the first row read, from which it counts */
+    uint64_t early, earlier_ns;  /* rows before that, and by how much at most */
+    uint64_t last_ns, outside;
+};
+
 struct kvc_arrivals { /* --arrivals: of rows without a time */
     bool given;
     double per_s;
@@ -63,6 +70,8 @@ bool kvc_import_clock_allows(const struct kvc_import *im, uint64_t time_ns,
 void kvc_import_clock_row(struct kvc_import *im, uint64_t time_ns);
 /* At the end of a file: puts the stretches of a clock that started over one behind the other. */
 enum kvc_status kvc_import_clock_settle(struct kvc_import *im, struct kvc_error *err);
+/* Whether the row is taken now; of a window that is not streaming each is. */
+bool kvc_import_in_window(struct kvc_import *im, uint64_t time_ns);
 /* When all is read: leaves out what is not in the window. */
 enum kvc_status kvc_import_window(struct kvc_import *im, struct kvc_error *err);
 /* What the arrivals of the finished trace look like and a replay should know. */

@@ -47,13 +47,22 @@ enum kvc_status kvc_import_member(struct kvc_import *im, const char *member,
     return KVC_OK;
 }
 
+/* Nothing of the documents before is of use to the next, whose clock begins at 0 again. */
+static enum kvc_status close_documents(struct kvc_import *im, struct kvc_error *err)
+{
+    kvc_recent_clear(&im->sessions);
+    im->sessions.window = im->recent.window = 0;
+    return kvc_forest_close_spaces(im->forest, err);
+}
+
 enum kvc_status kvc_import_document(struct kvc_import *im, const char *member,
                                     uint64_t *number_from_1, struct kvc_error *err)
 {
     char name[sizeof(err->file)];
-    if (im->options->forget_ns)
-        return kvc_fail(err, KVC_ERR_USAGE, "--forget needs one clock for all rows, and %s logs "
-                        "have one a session", im->format->name);
+    if (im->window.streaming)
+        return kvc_fail(err, KVC_ERR_USAGE, "--window with --forget needs to know when rows "
+                        "arrive, and %s logs get the starts of their sessions when all are read; "
+                        "name one of the two", im->format->name);
     snprintf(name, sizeof(name), member ? "%s:%s" : "%s", im->paths[im->file], member);
     if (!kvc_intern_get(&im->places, name, strlen(name), &im->place) ||
         !kvc_grow((void **)&im->documents, &im->documents_cap, im->n_documents + 1,
@@ -62,6 +71,9 @@ enum kvc_status kvc_import_document(struct kvc_import *im, const char *member,
     im->documents[im->n_documents++] =
         (struct kvc_document){ im->place, kvc_forest_rows(im->forest) };
     *number_from_1 = im->n_documents;
+    enum kvc_status status = im->options->forget_ns ? close_documents(im, err) : KVC_OK;
+    if (status != KVC_OK)
+        return status;
     kvc_import_clock_start(im);
     im->where[0] = '\0';
     im->lines.line = 0;

@@ -175,6 +175,10 @@ enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *
     }
     if (!kvc_import_clock_allows(im, r.time_ns, &bad))
         return kvc_import_bad(im, &bad, err);
+    kvc_import_clock_row(im, r.time_ns);
+    im->arrivals.stated = im->arrivals.stated || row->time_ns != KVC_TIME_NONE;
+    if (!kvc_import_in_window(im, r.time_ns))
+        return KVC_OK;
     if (kvc_import_misfit(im, row))
         return misfit(im, row, err);
     if (!check_ids(im, row))
@@ -182,8 +186,6 @@ enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *
     r.root_key = root_key(im, row, r.model);
     if (r.status == KVC_ROW_FAILED) /* nothing says that its KV was ever computed */
         r.n_ids = r.n_output_ids = 0;
-    im->arrivals.stated = im->arrivals.stated || row->time_ns != KVC_TIME_NONE;
-    kvc_import_clock_row(im, r.time_ns);
     enum kvc_status status = kvc_forest_add(im->forest, &r, err);
     if (status != KVC_OK)
         return status;
@@ -203,6 +205,8 @@ enum kvc_status kvc_import_lengths(struct kvc_import *im, const struct kvc_lengt
         kvc_import_clock_row(im, row->time_ns);
     }
     im->arrivals.stated = true;
+    if (!kvc_import_in_window(im, row->time_ns))
+        return KVC_OK;
     enum kvc_status status = kvc_forest_add_lengths(im->forest, row->time_ns, row->input_tokens,
                                                     row->output_tokens, err);
     if (status != KVC_OK)

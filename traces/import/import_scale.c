@@ -14,10 +14,7 @@ enum kvc_status kvc_import_prepare(struct kvc_import *im, struct kvc_error *err)
     const struct kvc_import_options *o = im->options;
     struct kvc_forest_options f = { .spill = &im->spill, .forget_ns = o->forget_ns,
                                     .infer_sessions = o->infer_sessions };
-    if (o->forget_ns && (o->window_begin_ns || o->window_end_ns))
-        return kvc_fail(err, KVC_ERR_USAGE, "--window takes rows out when all are read, and "
-                        "--forget keeps too little for that; cut the log first, or name one of "
-                        "the two");
+    im->window.streaming = o->forget_ns && (o->window_begin_ns || o->window_end_ns);
     im->recent.forget_ns = o->forget_ns;
     kvc_import_recent(im, &im->sessions, sizeof(struct kvc_session_entry));
     if (!kvc_spill_init(&im->spill, o->spill_folder, o->spill_over_bytes) ||

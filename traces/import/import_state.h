@@ -55,6 +55,7 @@ struct kvc_import {
     size_t n_documents, documents_cap;
     char where[48]; /* of the row in its document */
     struct kvc_clock clock;
+    struct kvc_window window;
     struct kvc_arrivals arrivals;
     bool key_field_found; /* of --key-field, in some row */
 
