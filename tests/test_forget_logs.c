@@ -307,6 +307,42 @@ static void what_is_kept_by_name_stays_small(void **state)
     }
 }
 
+/* ---- servers' logs ---- */
+
+/* Requests that end in another order than they began; ids come again after so many. */
+static struct kvc_trace *served(const char *name, int again, struct kvc_import_report *report)
+{
+    struct rows r = { 0 };
+    struct kvc_trace *t = NULL;
+    struct kvc_import_options o = { .struct_size = sizeof(o), .tokenizer = "bytes:4" };
+    for (int i = 0; i < 20008; i++) {
+        if (i < 20000)
+            add(&r, "{\"timestamp\":%d,\"event\":\"request.received\",\"rid\":\"r%d\",\"obj\":"
+                    "{\"text\":\"to be taken as number %d of all\"}}\n", i, i % again, i);
+        int k = i ^ 3; /* within groups of four */
+        if ((k -= 8) >= 0)
+            add(&r, "{\"timestamp\":%d,\"event\":\"request.finished\",\"rid\":\"r%d\",\"out\":"
+                    "{\"meta_info\":{\"prompt_tokens\":%d,\"completion_tokens\":3,"
+                    "\"finish_reason\":{\"type\":\"stop\"}}}}\n", i, k % again, 8 + k % 50);
+    }
+    const char *path = written(&r, name);
+    assert_int_equal(kvc_trace_import(&t, &path, 1, &o, report, NULL), KVC_OK);
+    return t;
+}
+
+static void requests_handed_on_leave_memory(void **state)
+{
+    struct kvc_import_report ra, rb;
+    (void)state;
+    struct kvc_trace *a = served("a.jsonl", 1000000, &ra), *b = served("b.jsonl", 37, &rb);
+    assert_same(a, &ra, b, &rb);
+    assert_int_equal(ra.accepted, 20000);
+    for (uint64_t i = 0; i < 20000; i++)
+        assert_int_equal(a->input_tokens[i], 8 + i % 50);
+    kvc_trace_destroy(a);
+    kvc_trace_destroy(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +352,7 @@ int main(void)
         cmocka_unit_test(a_window_counts_from_the_first_row_read),
         cmocka_unit_test(documents_are_forgotten_each_by_its_clock),
         cmocka_unit_test(what_is_kept_by_name_stays_small),
+        cmocka_unit_test(requests_handed_on_leave_memory),
     };
     return cmocka_run_group_tests(tests, trace_files_setup, trace_files_teardown);
 }

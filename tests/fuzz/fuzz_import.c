@@ -63,6 +63,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .time_unit = units[(bits >> 16 & 0xff) % 6], .tokenizer = tokenizers[(bits >> 24 & 0xff) % 3],
         .infer_sessions = (bits >> 32 & 3) == 0,
         .forget_ns = (bits >> 34 & 7) == 0 ? 1000000000 : 0,
+        .window_begin_ns = (bits >> 37 & 7) == 0 ? 500000000 : 0,
+        .window_end_ns = (bits >> 38 & 7) == 0 ? 4000000000 : 0,
     };
     int fd = memfd_create("log", 0);
     if (fd < 0)
