@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "reports/ladder.h"
 #include "reports/out.h"
 
 #define KVC_CEILING_CURVE_POINTS 2000
@@ -29,6 +30,7 @@ struct ceiling {
     const char *path;
     struct kvc_import_options import;
     struct kvc_trace *trace;
+    const struct kvc_trace *seen; /* the same, as its namespaces see it */
     struct kvc_trace_stats stats;
     struct kvc_hits content;
     struct kvc_curve curve; /* whole */
@@ -41,6 +43,7 @@ struct ceiling {
     struct ceiling_proof *proof; /* by point; NULL: not asked for */
     struct ceiling_tier tier[KVC_MAX_TIERS];
     size_t n_tiers;
+    struct ceiling_closeups *closeups; /* NULL: none of its options was given */
 };
 
 static inline uint64_t ceiling_block_bytes(const struct ceiling *c)
@@ -67,6 +70,23 @@ void kvc_ceiling_proof_clear(struct ceiling *c);
 enum kvc_status kvc_ceiling_fill_tiers(struct ceiling *c, struct kvc_error *err);
 void kvc_ceiling_tiers_json(struct kvc_json *j, const struct ceiling *c);
 void kvc_ceiling_tiers_text(const struct ceiling *c);
+
+/* Checks the words before the trace is read; then take_router for each router. */
+enum kvc_status kvc_ceiling_closeup_words(struct ceiling *c, struct kvc_error *err);
+enum kvc_status kvc_ceiling_take_router(struct ceiling *c, const char *word, struct kvc_error *err);
+/* Sets seen, and makes each policy behind each router one of c's policies. */
+enum kvc_status kvc_ceiling_closeup_start(struct ceiling *c, struct kvc_error *err);
+/* Fills hits. */
+enum kvc_status kvc_ceiling_closeup_run(struct ceiling *c, struct kvc_error *err);
+const char *kvc_ceiling_label(const struct ceiling *c, size_t policy);
+void kvc_ceiling_closeup_ladder(const struct ceiling *c, size_t policy, size_t point,
+                                struct kvc_ladder *ladder);
+void kvc_ceiling_closeup_json_content(struct kvc_json *j, const struct ceiling *c);
+void kvc_ceiling_closeup_json_point(struct kvc_json *j, const struct ceiling *c, size_t policy,
+                                    size_t point);
+void kvc_ceiling_closeup_json(struct kvc_json *j, const struct ceiling *c);
+enum kvc_status kvc_ceiling_closeup_text(const struct ceiling *c, struct kvc_error *err);
+void kvc_ceiling_closeup_clear(struct ceiling *c);
 
 enum kvc_status kvc_ceiling_print_json(const struct ceiling *c, struct kvc_error *err);
 enum kvc_status kvc_ceiling_print_text(const struct ceiling *c, struct kvc_error *err);

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cli/trace_args.h"
+#include "reports/closeup.h"
 #include "reports/ladder.h"
 #include "reports/out.h"
 
@@ -37,6 +38,7 @@ static struct kvc_ladder ladder_of(const struct ceiling *c, size_t policy, size_
         if (p == policy || strcmp(c->policy[p], "opt") == 0)
             l.below[strcmp(c->policy[p], "opt") ? KVC_GAP_POLICY : KVC_GAP_CAPACITY] =
                 &c->hits[p * c->n_points + point];
+    kvc_ceiling_closeup_ladder(c, policy, point, &l);
     return l;
 }
 
@@ -53,17 +55,7 @@ static void json_count(struct kvc_json *j, const char *key, uint64_t n, bool kno
 void kvc_ceiling_json_hits(struct kvc_json *j, const struct kvc_hits *h,
                            const struct kvc_trace_stats *s)
 {
-    bool known = s->has_prefix, tokens = known && s->has_tokens;
-    json_count(j, "raw_hit_blocks", h->raw_hit_blocks, known);
-    kvc_json_double(j, "raw_block_hit_rate", known ? ratio(h->raw_hit_blocks, h->blocks) : (double)NAN);
-    json_count(j, "raw_hit_tokens", h->raw_hit_tokens, tokens);
-    kvc_json_double(j, "raw_token_hit_rate",
-                    tokens ? ratio(h->raw_hit_tokens, h->tokens) : (double)NAN);
-    json_count(j, "hit_blocks", h->hit_blocks, known);
-    kvc_json_double(j, "block_hit_rate", known ? ratio(h->hit_blocks, h->full_blocks) : (double)NAN);
-    json_count(j, "hit_tokens", h->hit_tokens, tokens);
-    kvc_json_double(j, "token_hit_rate", tokens ? ratio(h->hit_tokens, h->tokens) : (double)NAN);
-    kvc_json_double(j, "request_hit_rate", known ? ratio(h->hit_requests, h->requests) : (double)NAN);
+    kvc_hits_json(j, h, s->has_prefix, s->has_tokens);
 }
 
 void kvc_ceiling_json_capacity(struct kvc_json *j, const struct ceiling *c,
@@ -91,6 +83,7 @@ static void json_point(struct kvc_json *j, const struct ceiling *c, size_t polic
         const struct kvc_ladder l = ladder_of(c, policy, point);
         kvc_ladder_json(j, &l, c->stats.has_tokens);
     }
+    kvc_ceiling_closeup_json_point(j, c, policy, point);
     kvc_json_close(j);
 }
 
@@ -105,6 +98,7 @@ enum kvc_status kvc_ceiling_print_json(const struct ceiling *c, struct kvc_error
     kvc_cli_json_trace(&j, &c->stats);
     kvc_json_open_object(&j, "content");
     kvc_ceiling_json_hits(&j, &c->content, &c->stats);
+    kvc_ceiling_closeup_json_content(&j, c);
     kvc_json_close(&j);
     kvc_json_open_array(&j, "points");
     for (size_t i = 0; i < c->n_points; i++)
@@ -121,6 +115,7 @@ enum kvc_status kvc_ceiling_print_json(const struct ceiling *c, struct kvc_error
     kvc_json_close(&j);
     kvc_ceiling_proof_json(&j, c);
     kvc_ceiling_tiers_json(&j, c);
+    kvc_ceiling_closeup_json(&j, c);
     kvc_curve_clear(&curve);
     return kvc_cli_json_print(&j, err);
 }
@@ -142,7 +137,7 @@ static void print_row(const struct ceiling *c, const char *capacity, const char 
     printf("%12s", capacity);
     if (c->bytes_per_token)
         printf(" %11s", bytes);
-    printf("  %-10s", name);
+    printf("  %-*s", c->closeups ? 16 : 10, name);
     print_rate(h->hit_tokens, h->tokens, tokens);
     print_rate(h->hit_blocks, h->full_blocks, known);
     print_rate(h->hit_requests, h->requests, known);
@@ -216,15 +211,16 @@ static enum kvc_status print_gaps(const struct ceiling *c, struct kvc_error *err
 
 enum kvc_status kvc_ceiling_print_text(const struct ceiling *c, struct kvc_error *err)
 {
+    int name = c->closeups ? 16 : 10;
     print_head(c);
     printf("\n%12s", "capacity");
     if (c->bytes_per_token)
         printf(" %11s", "");
-    printf("  %-10s %29s %19s\n", "", "usable hit rate, full blocks", "with partial tails");
+    printf("  %-*s %29s %19s\n", name, "", "usable hit rate, full blocks", "with partial tails");
     printf("%12s", "blocks");
     if (c->bytes_per_token)
         printf(" %11s", "size");
-    printf("  %-10s %9s %9s %9s %9s %9s\n", "policy", "tokens", "blocks", "requests", "tokens",
+    printf("  %-*s %9s %9s %9s %9s %9s\n", name, "policy", "tokens", "blocks", "requests", "tokens",
            "blocks");
     print_row(c, "inf", "inf", "content", &c->content);
     for (size_t i = 0; i < c->n_points; i++) {
@@ -232,7 +228,7 @@ enum kvc_status kvc_ceiling_print_text(const struct ceiling *c, struct kvc_error
         bool inf = p->blocks == KVC_CAPACITY_INF;
         for (size_t k = 0; k < c->n_policies; k++)
             print_row(c, ceiling_blocks_text(p->blocks).s,
-                      inf ? "inf" : kvc_fmt_bytes((double)p->bytes).s, c->policy[k],
+                      inf ? "inf" : kvc_fmt_bytes((double)p->bytes).s, kvc_ceiling_label(c, k),
                       &c->hits[k * c->n_points + i]);
     }
     enum kvc_status st = c->stats.has_prefix && c->n_points ? print_gaps(c, err) : KVC_OK;
@@ -240,5 +236,7 @@ enum kvc_status kvc_ceiling_print_text(const struct ceiling *c, struct kvc_error
         kvc_ceiling_proof_text(c);
         kvc_ceiling_tiers_text(c);
     }
+    if (st == KVC_OK)
+        st = kvc_ceiling_closeup_text(c, err);
     return st == KVC_OK ? print_curve(c, err) : st;
 }

@@ -20,9 +20,9 @@ enum kvc_status kvc_ceiling_prove(struct ceiling *c, struct kvc_error *err)
         return kvc_fail_nomem(err);
     for (size_t i = 0; i < c->n_points && st == KVC_OK; i++) {
         struct ceiling_proof *p = &c->proof[i];
-        st = kvc_ceiling_certify(c->trace, c->point[i].blocks, &p->certificate, err);
+        st = kvc_ceiling_certify(c->seen, c->point[i].blocks, &p->certificate, err);
         if (st == KVC_OK)
-            st = kvc_certificate_check(c->trace, &p->certificate, &p->check, err);
+            st = kvc_certificate_check(c->seen, &p->certificate, &p->check, err);
         if (st == KVC_OK && !p->check.optimal)
             st = kvc_fail(err, KVC_ERR_INTERNAL, "the proof of the optimum at %" PRIu64 " blocks "
                           "does not hold: %" PRIu64 " hits, bound %" PRIu64 "; please report it",

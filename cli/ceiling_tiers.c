@@ -11,7 +11,7 @@ enum kvc_status kvc_ceiling_fill_tiers(struct ceiling *c, struct kvc_error *err)
     struct kvc_hits hits[KVC_MAX_TIERS];
     for (size_t i = 0; i < c->n_tiers; i++)
         blocks[i] = c->tier[i].capacity.blocks;
-    enum kvc_status st = kvc_ceiling_tiers(c->trace, blocks, c->n_tiers, hits, err);
+    enum kvc_status st = kvc_ceiling_tiers(c->seen, blocks, c->n_tiers, hits, err);
     for (size_t i = 0; i < c->n_tiers && st == KVC_OK; i++)
         c->tier[i].hits = hits[i];
     return st;

@@ -27,9 +27,14 @@ static const struct kvc_cli_option options[] = {
     {"kv-dtype", "DTYPE", "bf16", "of the KV cache"},
     {"format", "NAME", "auto", "format of the log"},
     KVC_CLI_LOG_OPTIONS,
-    {"by", "WHAT", NULL, "not in this release"},
-    {"replicas", "N", NULL, "not in this release"},
-    {"router", "NAME", NULL, "not in this release"},
+    {"by", "WHAT", NULL, "hits of each tenant, session, model or prefix (family of prompts)"},
+    {"replicas", "N", "1", "caches, with --capacity of each, behind a router"},
+    {"router", "LIST", "round-robin",
+     "who chooses the replica: round-robin, least-loaded, prefix, sticky,\npower-of-two"},
+    {"isolate", "WHAT", NULL,
+     "what one tenant, session or model stored, no other finds, as with a\ncache_salt; or a field of "
+     "the log. With what that costs"},
+    {"why", NULL, NULL, "why tokens missed: one cause for each, by tenant and over time"},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -190,10 +195,13 @@ static enum kvc_status open_trace(struct ceiling *c, struct kvc_error *err)
 
 static enum kvc_status compute(struct ceiling *c, struct kvc_error *err)
 {
-    enum kvc_status st = kvc_ceiling_content(c->trace, &c->content, err);
+    c->seen = c->trace;
+    enum kvc_status st = kvc_ceiling_closeup_start(c, err);
+    if (st == KVC_OK)
+        st = kvc_ceiling_content(c->seen, &c->content, err);
     bool curve = kvc_cli_flag(c->cli, "curve") || !kvc_cli_value(c->cli, "capacity");
     if (st == KVC_OK && curve)
-        st = kvc_ceiling_lru_curve(c->trace, &c->curve, err);
+        st = kvc_ceiling_lru_curve(c->seen, &c->curve, err);
     if (st == KVC_OK)
         st = kvc_cli_value(c->cli, "capacity")
                  ? each_of(c, "--capacity", NULL, take_capacity, err)
@@ -208,8 +216,9 @@ static enum kvc_status compute(struct ceiling *c, struct kvc_error *err)
     }
     for (size_t i = 0; i < c->n_points; i++)
         capacity[i] = c->point[i].blocks;
-    st = kvc_ceiling_grid(c->trace, c->policy, c->n_policies, capacity, c->n_points,
-                          kvc_cli_threads(c->cli), c->hits, err);
+    st = c->closeups ? kvc_ceiling_closeup_run(c, err)
+                     : kvc_ceiling_grid(c->trace, c->policy, c->n_policies, capacity, c->n_points,
+                                        kvc_cli_threads(c->cli), c->hits, err);
     kvc_free(capacity);
     if (st == KVC_OK)
         st = kvc_ceiling_prove(c, err);
@@ -222,11 +231,6 @@ static enum kvc_status compute(struct ceiling *c, struct kvc_error *err)
 
 static int refuse(const struct kvc_cli *cli)
 {
-    static const char *const later[] = {"by", "replicas", "router"};
-    for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++)
-        if (kvc_cli_flag(cli, later[i]))
-            return kvc_cli_usage(cli, "--%s is not in this release (%s) yet", later[i],
-                                 kvc_version());
     if (kvc_cli_count(cli) != 1)
         return kvc_cli_count(cli)
                    ? kvc_cli_usage(cli, "one trace at a time; '%s' is one too many",
@@ -251,6 +255,10 @@ static enum kvc_status check_words(struct ceiling *c, struct kvc_error *err)
         st = each_of(c, "--capacity", NULL, take_capacity, err);
     if (st == KVC_OK && kvc_cli_value(c->cli, "tiers"))
         st = each_of(c, "--tiers", NULL, take_tier, err);
+    if (st == KVC_OK)
+        st = kvc_ceiling_closeup_words(c, err);
+    if (st == KVC_OK && c->closeups)
+        st = each_of(c, "--router", "round-robin", kvc_ceiling_take_router, err);
     c->n_points = c->n_tiers = 0; /* bytes become blocks when the trace is known */
     if (st == KVC_ERR_INPUT || st == KVC_ERR_UNSUPPORTED)
         st = err->status = KVC_ERR_USAGE;
@@ -276,6 +284,7 @@ static int ceiling_main(struct kvc_cli *cli)
     if (st != KVC_OK)
         rc = kvc_cli_fail(cli, &err);
     kvc_ceiling_proof_clear(&c);
+    kvc_ceiling_closeup_clear(&c);
     kvc_free(c.hits);
     kvc_free(c.point);
     kvc_free(c.policy);
@@ -293,7 +302,9 @@ const struct kvc_cli_command kvc_cmd_ceiling = {
         "room (content), with the best possible choice of what to keep at each capacity (opt), and "
         "with LRU. All counts are exact.\n\n"
         "Usable rates count full blocks only; the others also count partial last blocks, as trace "
-        "papers do. Both are of all input tokens or blocks; no last-token rule is applied.",
+        "papers do. Both are of all input tokens or blocks; no last-token rule is applied.\n\n"
+        "From close up: by group, behind routers, in namespaces, and why tokens missed "
+        "(docs/tenants.md). With one --capacity, tables by tenant and over time as well.",
     .options = options,
     .run = ceiling_main,
 };

@@ -4,6 +4,7 @@
 #include "reports/out.h"
 
 #include <math.h>
+#include <string.h>
 
 const char *kvc_gap_name(enum kvc_gap gap)
 {
@@ -80,19 +81,22 @@ void kvc_ladder_text(struct kvc_text *t, const struct kvc_ladder *l, size_t n, b
 {
     enum kvc_ladder_rate rate = has_tokens ? KVC_LADDER_TOKENS : KVC_LADDER_RAW_BLOCKS;
     bool shown[KVC_GAPS] = {false};
+    int name = 10;
+    for (size_t i = 0; i < n; i++)
+        name = (int)strlen(l[i].policy) > name ? (int)strlen(l[i].policy) : name;
     for (size_t i = 0; i < n; i++)
         for (unsigned g = 0; g < KVC_GAPS; g++)
             shown[g] |= l[i].below[g] != NULL;
     kvc_text_addf(t, "\nwhat is lost between endless room and each policy, in points of %s\n"
-                  "%12s  %-10s %10s", has_tokens ? "input tokens (usable)" : "blocks (raw)",
-                  "blocks", "policy", "content");
+                  "%12s  %-*s %10s", has_tokens ? "input tokens (usable)" : "blocks (raw)",
+                  "blocks", name, "policy", "content");
     for (unsigned g = 0; g < KVC_GAPS; g++)
         if (shown[g])
             kvc_text_addf(t, " %10s", kvc_gap_name(g));
     kvc_text_addf(t, " %10s\n", "reached");
     for (size_t i = 0; i < n; i++) {
         bool inf = l[i].capacity_blocks == KVC_CAPACITY_INF;
-        kvc_text_addf(t, "%12s  %-10s", inf ? "inf" : kvc_fmt_count(l[i].capacity_blocks).s,
+        kvc_text_addf(t, "%12s  %-*s", inf ? "inf" : kvc_fmt_count(l[i].capacity_blocks).s, name,
                       l[i].policy);
         cell(t, share(&l[i], (double)hits_of(l[i].content, rate), rate), "%");
         for (unsigned g = 0; g < KVC_GAPS; g++)

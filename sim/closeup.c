@@ -84,6 +84,7 @@ static enum kvc_status check(const struct kvc_closeup_options *o, struct kvc_clo
     c->grouped = o->by != NULL;
     c->why = o->why;
     c->seed = o->seed;
+    c->most_parts = o->most_parts ? o->most_parts : UINT32_MAX;
     return status;
 }
 
@@ -100,7 +101,11 @@ enum kvc_status kvc_closeup_create(struct kvc_closeup **out, const struct kvc_tr
         return kvc_fail_nomem(err);
     c->trace = trace;
     enum kvc_status status = check(&o, c, &by, &spaces, err);
-    if (status == KVC_OK && o.isolate)
+    if (status != KVC_OK || !trace) {
+        kvc_closeup_destroy(c);
+        return status;
+    }
+    if (o.isolate)
         status = isolate(c, spaces, err);
     if (status == KVC_OK)
         status = kvc_ceiling_view(&c->shared, trace, err);

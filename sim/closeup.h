@@ -14,7 +14,7 @@ struct kvc_closeup {
     struct kvc_ceiling_view view, shared; /* in namespaces, and without */
     struct kvc_groups groups, tenants;
     struct kvc_crossing crossing;
-    uint32_t replicas;
+    uint32_t replicas, most_parts;
     const struct kvc_router_ops *router;
     uint64_t seed;
     uint32_t *evictor; /* by request: place of its tenant among the larger ones */

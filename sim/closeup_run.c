@@ -131,6 +131,7 @@ static enum kvc_status look_at_pools(const struct looking *l, const char *policy
     pool.replica = kvc_malloc(l->view->n_requests, sizeof(*pool.replica));
     if (!pool.replica)
         return kvc_fail_nomem(err);
+    memset(runs, 0, l->view->n_requests * sizeof(*runs));
     enum kvc_status status = look(&pool, "opt", all, 1, err);
     sum_hits(l->view, runs, &res->optimum_pool);
     if (status == KVC_OK)
@@ -215,6 +216,17 @@ static enum kvc_status look_without_namespaces(const struct looking *l, const ch
 
 /* ---- parts ---- */
 
+static void add_part(struct kvc_part *sum, const struct kvc_part *part)
+{
+    const uint64_t *from = (const uint64_t *)&part->hits;
+    uint64_t *to = (uint64_t *)&sum->hits;
+    for (size_t i = 0; i < sizeof(sum->hits) / sizeof(*to); i++)
+        to[i] += from[i];
+    for (unsigned i = 0; i < KVC_MISS_CAUSES; i++)
+        sum->missed_tokens[i] += part->missed_tokens[i];
+    sum->shared_hit_tokens += part->shared_hit_tokens;
+}
+
 static bool adds_up(const struct kvc_part *part)
 {
     uint64_t sum = part->hits.hit_tokens;
@@ -227,15 +239,9 @@ static bool adds_up(const struct kvc_part *part)
 static bool closes(const struct kvc_part *parts, uint32_t n, const struct kvc_part *all, bool why)
 {
     struct kvc_part sum = {.name = ""};
-    uint64_t *to = (uint64_t *)&sum.hits;
     bool fine = true;
     for (uint32_t k = 0; k < n; k++) {
-        const uint64_t *from = (const uint64_t *)&parts[k].hits;
-        for (size_t i = 0; i < sizeof(sum.hits) / sizeof(*to); i++)
-            to[i] += from[i];
-        for (unsigned i = 0; i < KVC_MISS_CAUSES; i++)
-            sum.missed_tokens[i] += parts[k].missed_tokens[i];
-        sum.shared_hit_tokens += parts[k].shared_hit_tokens;
+        add_part(&sum, &parts[k]);
         fine = fine && (!why || adds_up(&parts[k]));
     }
     return fine && (n == 0 || (memcmp(&sum.hits, &all->hits, sizeof(sum.hits)) == 0 &&
@@ -261,8 +267,9 @@ static int larger(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* Names the groups, drops those without requests, and puts the larger first. */
-static void arrange(struct kvc_part *parts, uint32_t *n, const struct kvc_groups *groups)
+/* Names the groups, drops those without requests, and puts the larger first, the rest together. */
+static void arrange(struct kvc_part *parts, uint32_t *n, const struct kvc_groups *groups,
+                    uint32_t most)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < *n; i++) {
@@ -272,8 +279,15 @@ static void arrange(struct kvc_part *parts, uint32_t *n, const struct kvc_groups
         kvc_groups_name(groups, i, parts[kept].name, sizeof(parts[kept].name));
         kept++;
     }
-    *n = kept;
     qsort(parts, kept, sizeof(*parts), larger);
+    if (kept > most) {
+        for (uint32_t i = most; i < kept; i++)
+            add_part(&parts[most - 1], &parts[i]);
+        snprintf(parts[most - 1].name, sizeof(parts[most - 1].name), "others (%u)",
+                 kept - most + 1);
+        kept = most;
+    }
+    *n = kept;
 }
 
 static enum kvc_status finish(const struct looking *l, struct kvc_error *err)
@@ -288,8 +302,8 @@ static enum kvc_status finish(const struct looking *l, struct kvc_error *err)
         return kvc_fail(err, KVC_ERR_INTERNAL,
                         "hits and causes of misses do not add up to the input tokens; please "
                         "report this with the log");
-    arrange(res->groups, &res->n_groups, &c->groups);
-    arrange(res->tenants, &res->n_tenants, &c->tenants);
+    arrange(res->groups, &res->n_groups, &c->groups, c->most_parts);
+    arrange(res->tenants, &res->n_tenants, &c->tenants, c->most_parts);
     for (uint32_t i = 0; i < res->n_replicas; i++)
         snprintf(res->replicas[i].name, sizeof(res->replicas[i].name), "%u", i);
     for (uint32_t i = 0; i < res->n_buckets; i++)

@@ -99,8 +99,6 @@ refused "a KV dtype without a model" 2 "without --model" ceiling x --kv-dtype fp
 refused "a tier without a capacity" 2 "not NAME=CAPACITY" ceiling x --tiers hbm
 refused "a tier of bytes without a model" 2 "tiers: .*needs --model" ceiling x --tiers hbm=80GiB
 refused "a curve that is not all" 2 "all" ceiling x --curve=some
-refused "what is not there yet" 2 "not in this release" ceiling x --by tenant
-refused "replicas are not there yet" 2 "not in this release" ceiling x --replicas 2
 refused "a trace that is not there" 3 "nosuchfile" ceiling "$dir/nosuchfile"
 
 echo "1..$n"

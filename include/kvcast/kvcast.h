@@ -393,6 +393,8 @@ struct kvc_closeup_options {
     const char *router;  /* of several replicas; NULL = round-robin */
     bool why;            /* causes of misses */
     uint64_t seed;       /* of routers that draw */
+    uint32_t most_parts; /* groups and tenants beyond the larger ones become one part, "others (N)",
+                            the last; 0 = all are told apart */
 };
 
 /* Some of the requests. missed_tokens, with why: hits.hit_tokens and these add up to hits.tokens. */
@@ -439,6 +441,7 @@ struct kvc_crossing {
 };
 
 struct kvc_closeup; /* a trace with what the options need of it; immutable */
+/* trace must outlive it; NULL checks the options' words only. */
 KVC_API enum kvc_status kvc_closeup_create(struct kvc_closeup **out, const struct kvc_trace *trace,
                                            const struct kvc_closeup_options *options,
                                            struct kvc_error *err);
