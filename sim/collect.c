@@ -27,8 +27,11 @@ void kvc_result_clear(struct kvc_result *r)
         kvc_free(r->series[i].time_ns);
         kvc_free(r->series[i].value);
     }
+    for (uint32_t i = 0; r->what_ifs && i < r->n_what_ifs; i++)
+        kvc_free(r->what_ifs[i].rows);
     void *all[] = {r->scenario_json, r->links, r->replicas, r->tenants, r->curve, r->warnings,
-                   r->assumptions, r->series, r->requests};
+                   r->assumptions, r->series, r->requests, r->what_ifs, r->losses.names,
+                   r->losses.bytes, r->losses.missed_tokens};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         kvc_free(all[i]);
     memset(r, 0, sizeof(*r));
@@ -44,9 +47,7 @@ void kvc_result_destroy(struct kvc_result *r)
 
 /* ---- latencies ---- */
 
-#define NS_PER_MS 1e6
-
-static bool counts(const struct kvc_request_result *q)
+bool kvc_collect_counts(const struct kvc_request_result *q)
 {
     return q->measured && q->outcome == KVC_COMPLETED;
 }
@@ -59,7 +60,7 @@ static void latencies(struct kvc_result *r, uint64_t *v)
     double queue_s = 0, route_s = 0, load_s = 0, prefill_s = 0, host_s = 0;
     for (uint64_t i = 0; i < n_all; i++) {
         const struct kvc_request_result *q = &r->requests[i];
-        if (!counts(q))
+        if (!kvc_collect_counts(q))
             continue;
         ttft[n] = q->ttft_ns;
         e2e[n] = q->e2e_ns;
@@ -74,10 +75,10 @@ static void latencies(struct kvc_result *r, uint64_t *v)
         prefill_s += (double)q->prefill_ns;
         host_s += (double)q->host_ns;
     }
-    kvc_distribution(ttft, n, NS_PER_MS, &r->ttft_ms);
-    kvc_distribution(tpot, n_tpot, NS_PER_MS, &r->tpot_ms);
-    kvc_distribution(e2e, n, NS_PER_MS, &r->e2e_ms);
-    kvc_distribution(queue, n, NS_PER_MS, &r->queue_ms);
+    kvc_distribution(ttft, n, KVC_NS_PER_MS, &r->ttft_ms);
+    kvc_distribution(tpot, n_tpot, KVC_NS_PER_MS, &r->tpot_ms);
+    kvc_distribution(e2e, n, KVC_NS_PER_MS, &r->e2e_ms);
+    kvc_distribution(queue, n, KVC_NS_PER_MS, &r->queue_ms);
     double to_ms = n ? 1e-6 / (double)n : 0;
     r->ttft_part_queue_ms = queue_s * to_ms;
     r->ttft_part_route_ms = route_s * to_ms;
@@ -108,7 +109,7 @@ static void count_requests(const struct kvc_engine *e, struct kvc_result *r)
         r->completed += q->outcome == KVC_COMPLETED;
         r->failed += q->outcome == KVC_FAILED;
         r->unservable += q->outcome == KVC_UNSERVABLE;
-        r->measured += counts(q);
+        r->measured += kvc_collect_counts(q);
         r->input_tokens += q->input_tokens;
         r->output_tokens += q->output_tokens;
         r->recomputed_tokens += q->recomputed_tokens;
@@ -239,93 +240,6 @@ static enum kvc_status collect_replicas(const struct kvc_engine *e, struct kvc_r
     return KVC_OK;
 }
 
-static enum kvc_status collect_tenants(const struct kvc_engine *e, struct kvc_result *r,
-                                       uint64_t *v, struct kvc_error *err)
-{
-    const struct kvc_trace *t = e->trace;
-    uint32_t n = t->tenant && t->n_tenants ? t->n_tenants : 1;
-    r->tenants = kvc_calloc(n, sizeof(*r->tenants));
-    if (!r->tenants)
-        return kvc_fail_nomem(err);
-    r->n_tenants = n;
-    if (n == 1) {
-        struct kvc_tenant_result all = {.requests = r->arrived, .input_tokens = r->input_tokens,
-                                        .hit_tokens = r->hit_tokens, .ttft_ms = r->ttft_ms};
-        bool named = t->n_tenants && t->tenant_names;
-        snprintf(all.name, sizeof(all.name), "%s", named ? t->tenant_names[0] : "default");
-        r->tenants[0] = all;
-        return KVC_OK;
-    }
-    for (uint32_t k = 0; k < n; k++) {
-        struct kvc_tenant_result *to = &r->tenants[k];
-        snprintf(to->name, sizeof(to->name), "%s", t->tenant_names[k]);
-        size_t m = 0;
-        for (uint64_t i = 0; i < r->n_requests; i++) {
-            const struct kvc_request_result *q = &r->requests[i];
-            if (t->tenant[i] != k)
-                continue;
-            to->requests++;
-            to->input_tokens += q->input_tokens;
-            for (uint32_t x = 0; x < KVC_MAX_TIERS; x++)
-                to->hit_tokens += q->hit_tokens[x];
-            if (counts(q))
-                v[m++] = q->ttft_ns;
-        }
-        kvc_distribution(v, m, NS_PER_MS, &to->ttft_ms);
-    }
-    return KVC_OK;
-}
-
-/* ---- time series ---- */
-
-static enum kvc_status add_series(const struct kvc_engine *e, struct kvc_result *r,
-                                  const char *name, const char *unit, uint32_t channel,
-                                  struct kvc_error *err)
-{
-    const struct kvc_timeline *t = &e->timeline;
-    struct kvc_series *s = &r->series[r->n_series++];
-    snprintf(s->name, sizeof(s->name), "%s", name);
-    snprintf(s->unit, sizeof(s->unit), "%s", unit);
-    s->n = t->n;
-    s->time_ns = kvc_malloc(t->n, sizeof(*s->time_ns));
-    s->value = kvc_malloc(t->n, sizeof(*s->value));
-    if (!s->time_ns || !s->value)
-        return kvc_fail_nomem(err);
-    for (size_t i = 0; i < t->n; i++) {
-        uint64_t start = i * t->width_ns;
-        uint64_t end = start + t->width_ns < e->end_ns ? start + t->width_ns : e->end_ns;
-        double width = end > start ? (double)(end - start) * 1e-9 : (double)t->width_ns * 1e-9;
-        s->time_ns[i] = start;
-        s->value[i] = t->sum[(size_t)channel * KVC_TIMELINE_BUCKETS + i] / width;
-    }
-    return KVC_OK;
-}
-
-static enum kvc_status collect_series(const struct kvc_engine *e, struct kvc_result *r,
-                                      struct kvc_error *err)
-{
-    static const struct { const char *name, *unit; } levels[] = {
-        [KVC_CHANNEL_RUNNING] = {"running", "requests"},
-        [KVC_CHANNEL_WAITING] = {"waiting", "requests"},
-        [KVC_CHANNEL_HBM_USED] = {"hbm_used_fraction", "1"},
-        [KVC_CHANNEL_ARRIVALS] = {"arrivals_per_s", "1/s"},
-        [KVC_CHANNEL_INPUT_TOKENS] = {"input_tokens_per_s", "tokens/s"},
-        [KVC_CHANNEL_HIT_TOKENS] = {"hit_tokens_per_s", "tokens/s"},
-    };
-    r->series = kvc_calloc(KVC_CHANNEL_LINKS + e->n_link_classes, sizeof(*r->series));
-    if (!r->series)
-        return kvc_fail_nomem(err);
-    enum kvc_status st = KVC_OK;
-    for (uint32_t c = 0; c < KVC_CHANNEL_LINKS && st == KVC_OK; c++)
-        st = add_series(e, r, levels[c].name, levels[c].unit, c, err);
-    for (uint32_t c = 0; c < e->n_link_classes && st == KVC_OK; c++) {
-        char name[48];
-        snprintf(name, sizeof(name), "link:%s", r->links[c].name);
-        st = add_series(e, r, name, "bytes/s", KVC_CHANNEL_LINKS + c, err);
-    }
-    return st;
-}
-
 /* ---- bounds ---- */
 
 /* Capacities of the curve: factors of sqrt(2) around what the traffic holds in all. */
@@ -406,9 +320,9 @@ enum kvc_status kvc_collect(struct kvc_engine *e, struct kvc_result **out, struc
     if (st == KVC_OK)
         st = collect_replicas(e, r, err);
     if (st == KVC_OK)
-        st = collect_tenants(e, r, v, err);
+        st = kvc_collect_tenants(e, r, v, err);
     if (st == KVC_OK)
-        st = collect_series(e, r, err);
+        st = kvc_collect_series(e, r, err);
     if (st == KVC_OK)
         st = collect_bounds(e, r, err);
     if (st == KVC_OK) {

@@ -4,7 +4,8 @@
  * price of power is given (rental prices include it).
  *
  * Attribution: GPU cost goes to prompt tokens computed and to output tokens by the busy time of
- * prefill and decode, idle time in proportion; the tiers and the network go to cached tokens. */
+ * prefill and decode, idle time in proportion; the tiers and the network go to cached tokens. A
+ * tenant pays for its tokens of each kind. */
 #include "sim/collect.h"
 
 #include "base/units.h"
@@ -34,6 +35,28 @@ static double tier_usd_per_hour(const struct kvc_engine *e, const struct kvc_res
                KVC_HOURS_PER_MONTH;
     }
     return 0;
+}
+
+static double part(double usd, uint64_t own, uint64_t all)
+{
+    return all ? usd * (double)own / (double)all : 0;
+}
+
+/* To tenants as to tokens: prefill by prompt tokens missed, decode by output tokens, tiers and the
+ * network by tokens hit; what has no such token at all, by input tokens. */
+static void share_cost(struct kvc_result *r, double tiers_usd, double gpu_usd, double prefill)
+{
+    uint64_t missed = r->input_tokens - r->hit_tokens;
+    double rest = r->hit_tokens ? 0 : tiers_usd;
+    rest += missed ? 0 : gpu_usd * prefill;
+    rest += r->output_tokens ? 0 : gpu_usd * (1 - prefill);
+    for (uint32_t k = 0; k < r->n_tenants; k++) {
+        struct kvc_tenant_result *t = &r->tenants[k];
+        t->cost_usd = part(gpu_usd * prefill, t->input_tokens - t->hit_tokens, missed) +
+                      part(gpu_usd * (1 - prefill), t->output_tokens, r->output_tokens) +
+                      part(tiers_usd, t->hit_tokens, r->hit_tokens) +
+                      part(rest, t->input_tokens, r->input_tokens);
+    }
 }
 
 void kvc_collect_cost(const struct kvc_engine *e, struct kvc_result *r)
@@ -90,9 +113,5 @@ void kvc_collect_cost(const struct kvc_engine *e, struct kvc_result *r)
             (saved_gpu_s * gpu_usd_per_s / hours - c->part_dram - c->part_nvme - c->part_network) *
             KVC_HOURS_PER_MONTH;
     }
-    for (uint32_t k = 0; k < r->n_tenants; k++) {
-        const struct kvc_tenant_result *t = &r->tenants[k];
-        double share = r->input_tokens ? (double)t->input_tokens / (double)r->input_tokens : 0;
-        r->tenants[k].cost_usd = c->usd_total * share;
-    }
+    share_cost(r, tiers_usd, gpu_usd, work_s > 0 ? prefill_s / work_s : 0);
 }

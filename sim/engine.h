@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Shared by the files of the replay: one run's state. docs/replay.md defines what it does.
  *
- *   replay.c   event loop, arrivals, routing
+ *   replay.c   event loop, arrivals, routing (replay_setup.c: what a run starts with)
  *   replica.c  one engine instance: scheduler, steps, HBM pool
  *   tiers.c    tiers below HBM: lookup, loads, stores (tiers_setup.c: their links and pools)
  *   collect.c  the result record
@@ -15,6 +15,7 @@
 #include "sim/links.h"
 #include "sim/pool.h"
 #include "sim/scenario.h"
+#include "sim/tenants.h"
 #include "sim/timeline.h"
 
 #define KVC_NONE UINT32_MAX
@@ -24,7 +25,8 @@
 
 /* A request on its way. Jobs are pooled; index = slot. */
 struct kvc_job {
-    uint32_t request, replica;
+    uint32_t request, replica, tenant;
+    uint32_t priority;          /* lower goes first */
     uint32_t input, output;     /* L and O */
     uint32_t known;             /* N: L + generated */
     uint32_t computed;          /* c; while decoding see base */
@@ -129,6 +131,7 @@ struct kvc_tier {
 /* Blocks [from, to) of the path that ends at leaf; pooled, in lists. */
 struct kvc_piece {
     uint32_t leaf, from, to;
+    uint32_t tenant; /* who is charged where they come to */
     uint32_t next;
 };
 
@@ -161,7 +164,8 @@ enum kvc_channel { /* of the timeline: levels first, then sums, then bytes of ea
     KVC_CHANNEL_ARRIVALS = KVC_CHANNEL_LEVELS,
     KVC_CHANNEL_INPUT_TOKENS,
     KVC_CHANNEL_HIT_TOKENS,
-    KVC_CHANNEL_LINKS
+    KVC_CHANNEL_MISSED,
+    KVC_CHANNEL_LINKS = KVC_CHANNEL_MISSED + KVC_MISS_CAUSES
 };
 
 struct kvc_engine {
@@ -211,6 +215,8 @@ struct kvc_engine {
     struct kvc_route_view *views;
 
     struct kvc_request_result *results;
+    struct kvc_tenants tenants;
+    uint64_t (*tenant_missed)[KVC_MISS_CAUSES];
     uint64_t missed[KVC_MISS_CAUSES];
     uint64_t hit_blocks, hit_requests, raw_hit_tokens, raw_hit_blocks;
     uint64_t arrived, done, events, steps;
@@ -220,6 +226,7 @@ struct kvc_engine {
     uint64_t hbm_only_prefill_ns;   /* without lower tiers; KVC_TIME_NONE: not known */
     uint64_t end_ns;
     struct kvc_timeline timeline;
+    struct kvc_timeline tenant_timeline; /* per group of the meter: bytes, input and hit tokens */
     uint32_t *link_class; /* per link: which class, links of one name being one */
     uint32_t n_link_classes;
     uint64_t *class_bytes; /* moved up to the last completed bucket */
@@ -234,6 +241,9 @@ enum kvc_status kvc_engine_open(struct kvc_engine *e, struct kvc_error *err);
 bool kvc_engine_next(struct kvc_engine *e);
 void kvc_engine_close(struct kvc_engine *e);
 
+/* So many prompt tokens of a request were missed for cause. */
+void kvc_engine_missed(struct kvc_engine *e, uint32_t request, enum kvc_miss_cause cause,
+                       uint64_t tokens);
 /* The path that ends at leaf, in scratch row row; valid until the row is used again. */
 struct kvc_path kvc_engine_path(const struct kvc_engine *e, uint32_t leaf, uint32_t row);
 uint32_t kvc_engine_job_new(struct kvc_engine *e);
@@ -268,7 +278,7 @@ struct kvc_reach { /* how far each tier takes a request; tiers[i] serves [start[
 void kvc_tiers_lookup(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
                       uint32_t limit, uint32_t known, struct kvc_reach *out);
 void kvc_tiers_touch(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
-                     uint32_t limit);
+                     uint32_t limit, uint32_t tenant);
 void kvc_tiers_load(struct kvc_engine *e, uint32_t job, const struct kvc_reach *reach);
 /* Offers the blocks that a job has computed so far to the first tier, when written through. */
 void kvc_tiers_store(struct kvc_engine *e, struct kvc_replica *r, uint32_t job);
@@ -285,9 +295,15 @@ uint32_t kvc_tier_instance(const struct kvc_engine *e, const struct kvc_tier *ti
 const struct kvc_tier *kvc_tier_next(const struct kvc_engine *e, uint32_t tier);
 /* Notes that a pool lost blocks [lo, hi) of seg, until the pass that evicts is over; user is a
  * struct kvc_evictions. */
-void kvc_tiers_note_evicted(void *user, uint32_t seg, uint32_t lo, uint32_t hi);
+void kvc_tiers_note_evicted(void *user, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t tenant);
+/* When the next block's time is up in any pool, KVC_TIME_NONE: never; and those whose it is now
+ * leave. */
+uint64_t kvc_engine_next_expiry(const struct kvc_engine *e);
+void kvc_engine_expire(struct kvc_engine *e);
 
 /* tiers_setup.c */
+/* What one instance holds. */
+uint64_t kvc_tier_instance_bytes(const struct kvc_scenario *sc, uint32_t tier);
 enum kvc_status kvc_tiers_init(struct kvc_engine *e, struct kvc_error *err);
 void kvc_tiers_clear(struct kvc_engine *e);
 

@@ -56,12 +56,36 @@ static uint32_t best_elsewhere(struct kvc_engine *e, const struct kvc_replica *r
 }
 
 /* Gives the tokens from *at to block end of the prompt to cause, if there are any. */
-static void blame(struct kvc_engine *e, enum kvc_miss_cause cause, uint64_t *at, uint64_t end)
+static void blame(struct kvc_engine *e, const struct kvc_job *j, enum kvc_miss_cause cause,
+                  uint64_t *at, uint64_t end)
 {
     if (end <= *at)
         return;
-    e->missed[cause] += end - *at;
+    kvc_engine_missed(e, j->request, cause, end - *at);
     *at = end;
+}
+
+/* What was there once is gone: block by block to whoever's it last fell to, or to time. */
+static void blame_lost(struct kvc_engine *e, const struct kvc_job *j, struct kvc_path path,
+                       uint64_t *at, uint64_t end)
+{
+    struct kvc_meter *m = &e->tenants.meter;
+    uint64_t b = e->block_tokens, *row;
+    if (!e->tenants.metered) {
+        blame(e, j, KVC_MISS_EVICTED, at, end);
+        return;
+    }
+    row = m->missed_tokens + m->group_of[j->tenant] * kvc_meter_columns(m);
+    for (uint32_t k = 0; k < path.n && *at < end; k++) {
+        const struct kvc_span *s = &path.spans[k];
+        while (*at < end && *at / b < s->depth + s->len) {
+            uint32_t why = m->gone[m->seg_base[s->seg] + *at / b - s->depth];
+            uint64_t next = (*at / b + 1) * b < end ? (*at / b + 1) * b : end;
+            row[why] += next - *at;
+            blame(e, j, why == m->n_groups + KVC_WHY_TTL ? KVC_MISS_TTL : KVC_MISS_EVICTED, at,
+                  next);
+        }
+    }
 }
 
 void kvc_replica_account_hit(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
@@ -90,18 +114,21 @@ void kvc_replica_account_hit(struct kvc_engine *e, struct kvc_replica *r, uint32
     e->hit_requests += at > 0;
     r->hit_tokens += at;
     kvc_timeline_add(&e->timeline, KVC_CHANNEL_HIT_TOKENS, (double)at);
+    if (e->tenants.metered)
+        kvc_timeline_add(&e->tenant_timeline, 2 * e->tenants.meter.n_groups +
+                         e->tenants.meter.group_of[j->tenant], (double)at);
 
     struct kvc_path path = kvc_engine_path(e, j->leaf, 0);
     uint32_t ever = ever_published(e, path);
     if (ever > full)
         ever = full;
-    blame(e, KVC_MISS_ALIGNMENT, &at, reach->total * b);
+    blame(e, j, KVC_MISS_ALIGNMENT, &at, reach->total * b);
     if (reach->total < ever)
-        blame(e, KVC_MISS_OTHER_REPLICA, &at,
+        blame(e, j, KVC_MISS_OTHER_REPLICA, &at,
               best_elsewhere(e, r, path, reach->total, full, j->known) * b);
-    blame(e, KVC_MISS_EVICTED, &at, ever * b);
-    blame(e, KVC_MISS_NOT_READY, &at, j->arrived_before * b);
-    blame(e, KVC_MISS_FIRST_SIGHT, &at, full * b);
-    blame(e, j->arrived_before >= full && full ? KVC_MISS_PARTIAL_BLOCK : KVC_MISS_FIRST_SIGHT,
+    blame_lost(e, j, path, &at, ever * b);
+    blame(e, j, KVC_MISS_NOT_READY, &at, j->arrived_before * b);
+    blame(e, j, KVC_MISS_FIRST_SIGHT, &at, full * b);
+    blame(e, j, j->arrived_before >= full && full ? KVC_MISS_PARTIAL_BLOCK : KVC_MISS_FIRST_SIGHT,
           &at, j->input);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The inside of a pool, shared by pool.c and pool_check.c. */
+ * The inside of a pool, shared by pool.c (runs, holding), pool_look.c, pool_evict.c and
+ * pool_check.c. */
 #ifndef KVC_SIM_POOL_IMPL_H
 #define KVC_SIM_POOL_IMPL_H
 
@@ -14,7 +15,15 @@ struct kvc_run {
     uint32_t prev, next;  /* queue, while queued */
     uint32_t chain;
     uint32_t owner;       /* who published a copy or a pending run */
+    uint32_t tenant;      /* who is charged: whose request stored it */
     bool queued, copy, pending, read;
+};
+
+struct kvc_run_age {
+    uint64_t stamp;      /* order of the queues among one another */
+    uint64_t touched_ns; /* or stored, in insertion order */
+    uint32_t prev, next; /* of those with its TTL, while queued */
+    uint32_t ttl;        /* the longest of those who touched it */
 };
 
 static inline uint64_t kvc_run_pages(const struct kvc_pool *pool, const struct kvc_run *r)
@@ -24,5 +33,33 @@ static inline uint64_t kvc_run_pages(const struct kvc_pool *pool, const struct k
     uint64_t depth = pool->trace->seg_depth[r->seg];
     return kvc_pool_pages(pool, depth + r->hi) - kvc_pool_pages(pool, depth + r->lo);
 }
+
+/* The part of a span that lies in path blocks [from, to), counted inside the segment. */
+static inline bool kvc_span_part(struct kvc_span span, uint32_t from, uint32_t to, uint32_t *lo,
+                                 uint32_t *hi)
+{
+    if (to <= span.depth || from >= span.depth + span.len)
+        return false;
+    *lo = from > span.depth ? from - span.depth : 0;
+    *hi = to - span.depth < span.len ? to - span.depth : span.len;
+    return *lo < *hi;
+}
+
+static inline uint32_t kvc_pool_class_of(const struct kvc_pool *pool, uint32_t tenant)
+{
+    return pool->rules ? pool->rules->class_of[tenant] : 0;
+}
+
+void kvc_pool_run_free(struct kvc_pool *pool, uint32_t i);
+void kvc_pool_run_chain(struct kvc_pool *pool, uint32_t i);
+void kvc_pool_run_unchain(struct kvc_pool *pool, uint32_t i);
+void kvc_pool_run_dequeue(struct kvc_pool *pool, uint32_t i);
+/* Splits run i at block at; i keeps the part towards the root. The deeper part goes first in the
+ * queue. Returns the deeper run, NONE without memory. */
+uint32_t kvc_pool_run_cut(struct kvc_pool *pool, uint32_t i, uint32_t at);
+/* A run without holder leaves; nobody is told. */
+void kvc_pool_run_leave(struct kvc_pool *pool, uint32_t i);
+/* Charges, or takes off the charge of, what the run holds. */
+void kvc_pool_run_charge(struct kvc_pool *pool, const struct kvc_run *r, bool more);
 
 #endif

@@ -71,6 +71,21 @@ void kvc_queue_push_front(struct kvc_engine *e, struct kvc_queue *q, uint32_t jo
     q->n++;
 }
 
+void kvc_queue_insert(struct kvc_engine *e, struct kvc_queue *q, uint32_t behind, uint32_t job)
+{
+    if (behind == q->tail) {
+        kvc_queue_push_back(e, q, job);
+    } else if (behind == KVC_NONE) {
+        kvc_queue_push_front(e, q, job);
+    } else {
+        e->jobs[job].prev = behind;
+        e->jobs[job].next = e->jobs[behind].next;
+        e->jobs[e->jobs[job].next].prev = job;
+        e->jobs[behind].next = job;
+        q->n++;
+    }
+}
+
 void kvc_queue_remove(struct kvc_engine *e, struct kvc_queue *q, uint32_t job)
 {
     struct kvc_job *j = &e->jobs[job];
@@ -168,6 +183,7 @@ static uint64_t step_at(const struct kvc_replica *r, uint64_t t)
 void kvc_replica_catch_up_to(struct kvc_engine *e, struct kvc_replica *r, uint64_t s)
 {
     if (s > r->allocated) {
+        r->pool.by = KVC_BY_DECODING;
         kvc_pool_take(&r->pool, kvc_replica_page_demand(e, r, r->allocated, s));
         r->allocated = s;
     }
@@ -323,13 +339,16 @@ static uint64_t stretch_end(struct kvc_engine *e, struct kvc_replica *r)
         end = r->anchor_step + same_cost;
     bool writes_evicted = e->first_tier < KVC_LOWER_TIERS && e->tiers[e->first_tier].on_evict;
     /* A block published by a running request may be what the one in front lacks. */
-    const struct kvc_step_entry *publish = r->looked ? heap_top(e, &r->publishes) : NULL;
+    bool ruled = r->pool.rules != NULL; /* who has how much may decide who goes next */
+    const struct kvc_step_entry *publish = r->looked || ruled ? heap_top(e, &r->publishes) : NULL;
     if (publish && publish->step - 1 > r->steps && publish->step - 1 < end)
         end = publish->step - 1;
     /* The one who waits may fit, or load from below, once part of its hit is evicted; or when a
      * copy that somebody holds takes the place of what it hit. */
     bool may_fit = r->looked && !(e->sc->engine.reserve_full_prompt &&
                                   e->sc->engine.chunked_prefill && !r->pool.copies);
+    may_fit |= ruled && r->looked;
+    r->pool.by = KVC_BY_DECODING;
     uint64_t room = writes_evicted || may_fit ? r->pool.plain : kvc_pool_available(&r->pool);
     if (kvc_replica_page_demand(e, r, r->allocated, end) > room) {
         uint64_t cycles = room / r->n_decode;
@@ -421,8 +440,11 @@ void kvc_replica_enqueue(struct kvc_engine *e, uint32_t job)
     struct kvc_replica *r = &e->replicas[j->replica];
     j->queued_ns = e->now;
     r->on_the_way--;
-    kvc_queue_push_back(e, &r->waiting, job);
-    wake(e, r, true);
+    uint32_t at = r->waiting.tail; /* behind all of its priority */
+    while (at != KVC_NONE && e->jobs[at].priority > j->priority)
+        at = e->jobs[at].prev;
+    kvc_queue_insert(e, &r->waiting, at, job);
+    wake(e, r, at != KVC_NONE);
 }
 
 void kvc_replica_loaded(struct kvc_engine *e, uint32_t job)
@@ -438,17 +460,7 @@ void kvc_replica_loaded(struct kvc_engine *e, uint32_t job)
     uint32_t at = r->ready.tail;
     while (at != KVC_NONE && e->jobs[at].order > j->order)
         at = e->jobs[at].prev;
-    if (at == KVC_NONE) {
-        kvc_queue_push_front(e, &r->ready, job);
-    } else if (at == r->ready.tail) {
-        kvc_queue_push_back(e, &r->ready, job);
-    } else {
-        j->prev = at;
-        j->next = e->jobs[at].next;
-        e->jobs[j->next].prev = job;
-        e->jobs[at].next = job;
-        r->ready.n++;
-    }
+    kvc_queue_insert(e, &r->ready, at, job);
     wake(e, r, false);
 }
 

@@ -12,6 +12,8 @@ static inline uint64_t kvc_div_up(uint64_t a, uint64_t b)
 
 void kvc_queue_push_back(struct kvc_engine *e, struct kvc_queue *q, uint32_t job);
 void kvc_queue_push_front(struct kvc_engine *e, struct kvc_queue *q, uint32_t job);
+/* behind KVC_NONE: in front. */
+void kvc_queue_insert(struct kvc_engine *e, struct kvc_queue *q, uint32_t behind, uint32_t job);
 void kvc_queue_remove(struct kvc_engine *e, struct kvc_queue *q, uint32_t job);
 
 /* New pages that decoding takes at the starts of the steps after from finished steps, up to the

@@ -385,6 +385,8 @@ enum kvc_status kvc_scenario_set(struct kvc_scenario *s, const char *name, const
 {
     const struct kvc_scenario_key *key = kvc_scenario_key_find(name);
     bool none = kvc_name_equal(value, "null") || kvc_name_equal(value, "none");
+    if (!strncmp(name, "tenants.", 8))
+        return kvc_scenario_tenants_set(s, name + 8, value, err);
     if (key && value[0] != '{')
         return kvc_scenario_set_key(s, key, none ? NULL : value, err);
     /* a group at once: null or an object, as in JSON; wrap it so that both take one way */

@@ -9,7 +9,11 @@ enum kvc_scope { KVC_PER_GPU, KVC_PER_REPLICA, KVC_PER_NODE, KVC_CLUSTER };
 enum kvc_write_mode { KVC_WRITE_THROUGH, KVC_WRITE_SELECTIVE, KVC_WRITE_BACK, KVC_WRITE_ON_EVICT };
 enum kvc_arrival_mode { KVC_ARRIVALS_OPEN, KVC_ARRIVALS_CLOSED };
 
+enum kvc_quota_mode { KVC_QUOTA_HYBRID, KVC_QUOTA_SOFT, KVC_QUOTA_HARD };
+
 #define KVC_NAME_MAX 64
+#define KVC_TENANT_RULES 32
+#define KVC_LEVELS 4 /* hbm, dram, nvme, remote */
 
 struct kvc_tier_config { /* lower tiers; HBM is in engine and cluster */
     char name[32];       /* "dram", "nvme", "remote" */
@@ -27,7 +31,29 @@ struct kvc_tier_config { /* lower tiers; HBM is in engine and cluster */
     bool store_output;       /* blocks of known outputs are written through too, not only prompts' */
     uint32_t chunk_tokens;   /* unit of storage; 0 = the engine's page */
     double gb_month_usd;     /* NAN: the price list's */
+    uint64_t ttl_ns;         /* 0: none */
 };
+
+struct kvc_amount { /* of an instance of a tier */
+    enum { KVC_AMOUNT_UNSET, KVC_AMOUNT_NONE, KVC_AMOUNT_SHARE, KVC_AMOUNT_BYTES } kind;
+    double share;
+    uint64_t bytes;
+};
+
+/* What holds for a tenant, or, as "default", for those that have no rule; what a tenant's rule
+ * leaves out (given has no bit) follows default's. docs/tenants.md says what it does. */
+struct kvc_tenant_rule {
+    char name[KVC_NAME_MAX];
+    struct kvc_amount quota[KVC_LEVELS], reserve[KVC_LEVELS];
+    uint32_t given;        /* enum kvc_tenant_field, bit each, for the following ones */
+    enum kvc_quota_mode quota_mode;
+    uint64_t ttl_ns;       /* 0: none */
+    uint32_t priority;     /* lower goes first and is evicted last */
+    char salt[KVC_NAME_MAX]; /* of its namespace; "": that of all */
+    char allow[256];       /* tenants whose namespace it shares, apart by newlines */
+};
+enum kvc_tenant_field { KVC_TENANT_MODE, KVC_TENANT_TTL, KVC_TENANT_PRIORITY, KVC_TENANT_SALT,
+                        KVC_TENANT_ALLOW };
 
 struct kvc_scenario {
     char trace[1024];
@@ -48,7 +74,10 @@ struct kvc_scenario {
         uint32_t tp, pp, ep, replicas, gpus_per_node;
     } cluster;
     char hbm_policy[KVC_NAME_MAX];
+    uint64_t hbm_ttl_ns;
     struct kvc_tier_config tiers[3]; /* dram, nvme, remote */
+    uint32_t n_tenants;
+    struct kvc_tenant_rule tenants[KVC_TENANT_RULES];
     struct {
         char policy[KVC_NAME_MAX];
         double load_weight;
@@ -74,6 +103,8 @@ struct kvc_scenario {
 
 /* Names what is missing or does not go together; a replay starts with it. */
 enum kvc_status kvc_scenario_check(const struct kvc_scenario *s, struct kvc_error *err);
+/* The name of the first: what holds for tenants without a rule of their own. */
+#define KVC_TENANT_DEFAULT "default"
 /* Whether the file begins like a scenario rather than a log (JSON lines). */
 bool kvc_scenario_sniff(const char *path);
 

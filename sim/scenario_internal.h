@@ -36,6 +36,15 @@ bool kvc_scenario_text(const struct kvc_scenario *s, const struct kvc_scenario_k
 /* Marks the key as set and works out again what follows from it. */
 enum kvc_status kvc_scenario_set_key(struct kvc_scenario *s, const struct kvc_scenario_key *key,
                                      const char *text, struct kvc_error *err);
+/* scenario_tenants.c: the rules of tenants. An object of them, or null; one field by its dotted
+ * name behind "tenants."; and all as JSON. */
+enum kvc_status kvc_scenario_tenants_apply(struct kvc_scenario *s, const struct kvc_jval *object,
+                                           struct kvc_error *err);
+enum kvc_status kvc_scenario_tenants_set(struct kvc_scenario *s, const char *name,
+                                         const char *value, struct kvc_error *err);
+void kvc_scenario_tenants_json(struct kvc_json *j, const struct kvc_scenario *s);
+/* A plain value as text; false when it is an object or a list. */
+bool kvc_scenario_value_text(const struct kvc_jval *v, char *buf, size_t size, const char **out);
 enum kvc_status kvc_scenario_unknown(const char *name, struct kvc_error *err);
 
 #endif

@@ -17,7 +17,7 @@
 #define SNIFF_BYTES (1u << 20)
 
 /* Promised keys that can't be honoured yet: null is fine, anything else is refused. */
-static const char *const later[] = {"disaggregation", "tenants", "models", "plan", "where", NULL};
+static const char *const later[] = {"disaggregation", "models", "plan", "where", NULL};
 
 static const char *later_group(const char *name)
 {
@@ -69,12 +69,13 @@ bool kvc_scenario_key_group(const char *name)
 {
     char prefix[96];
     snprintf(prefix, sizeof(prefix), "%.90s.", name);
-    return later_group(name) || has_keys(prefix);
+    return later_group(name) || has_keys(prefix) || !strcmp(name, "tenants") ||
+           !strncmp(name, "tenants.", 8);
 }
 
 /* ---- reading ---- */
 
-static bool value_text(const struct kvc_jval *v, char *buf, size_t size, const char **out)
+bool kvc_scenario_value_text(const struct kvc_jval *v, char *buf, size_t size, const char **out)
 {
     uint64_t u;
     double d;
@@ -119,6 +120,8 @@ static enum kvc_status apply_member(struct kvc_scenario *s, const struct kvc_jva
     enum kvc_jkind kind = kvc_jval_kind(v);
     char buf[64];
     const char *text;
+    if (!strcmp(name, "tenants"))
+        return kvc_scenario_tenants_apply(s, v, err);
     if (key && !kvc_name_equal(key->name, name)) /* short flags are not keys of a file */
         key = NULL;
     if (kind == KVC_JNULL && !key) {
@@ -138,7 +141,7 @@ static enum kvc_status apply_member(struct kvc_scenario *s, const struct kvc_jva
     }
     if (!key)
         return kvc_scenario_unknown(name, err);
-    if (!value_text(v, buf, sizeof(buf), &text))
+    if (!kvc_scenario_value_text(v, buf, sizeof(buf), &text))
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, name,
                            kind == KVC_JARRAY ? "takes one value, not a list" : "is out of range");
     return kvc_scenario_set_key(s, key, text, err);
@@ -156,8 +159,8 @@ enum kvc_status kvc_scenario_apply_json(struct kvc_scenario *s, const struct kvc
             snprintf(name, sizeof(name), "%.*s", (int)strlen(prefix) - 1, prefix);
         st = prefix[0] && !has_keys(prefix) ? kvc_scenario_unknown(name, err)
                                             : apply_member(s, v, name, file, err);
-        if (st != KVC_OK && err && !err->line) {
-            err->line = kvc_jval_line(v);
+        if (st != KVC_OK && err) {
+            err->line = err->line ? err->line : kvc_jval_line(v);
             snprintf(err->file, sizeof(err->file), "%s", file ? file : "");
         }
         if (st != KVC_OK)
@@ -377,7 +380,7 @@ enum kvc_status kvc_scenario_json(const struct kvc_scenario *s, char **out, stru
         if (!strcmp(keys[i].name, "router.latency")) {
             enter(&j, open, "");
             kvc_json_null(&j, "disaggregation");
-            kvc_json_null(&j, "tenants");
+            kvc_scenario_tenants_json(&j, s);
         }
     }
     enter(&j, open, "");

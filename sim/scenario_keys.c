@@ -58,6 +58,8 @@ static const char *const kv_dtypes[] = {"bf16", "fp8", "fp8_e4m3", "fp8_e5m2", "
          "known outputs are written too; in the first tier below HBM it counts"),                  \
     U32("tiers." t ".chunk_tokens", NULL, tiers[i].chunk_tokens, 0, 1048576, "0",                  \
         "unit of storage; 0 = the engine's page"),                                                 \
+    TIME("tiers." t ".ttl", tiers[i].ttl_ns, 1e18, "",                                             \
+         "blocks leave so long after their last use; unset = when room is needed"),                \
     REAL("tiers." t ".gb_month_usd", NULL, "USD", tiers[i].gb_month_usd, 0, 1e6, "",               \
          "price of a GB for a month; unset = from prices")
 
@@ -102,6 +104,8 @@ static const struct kvc_scenario_key keys[] = {
 
     NAMED("tiers.hbm.policy", "policy", "NAME", hbm_policy, kvc_eviction_names, "lru",
           "eviction order in GPU memory, fifo in a later release"),
+    TIME("tiers.hbm.ttl", hbm_ttl_ns, 1e18, "",
+         "cached blocks leave so long after their last use; unset = when room is needed"),
     TIER(0, "dram", 1e18, "per_replica", "(the GPU's host link)", "the host memory tier"),
     TIER(1, "nvme", 1e19, "per_node", "nvme-gen5-x4", "the local flash tier"),
     TIER(2, "remote", 1e19, "cluster", "rdma-400", "the shared remote tier"),

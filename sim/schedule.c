@@ -43,9 +43,11 @@ void kvc_job_publish(struct kvc_engine *e, struct kvc_replica *r, uint32_t job, 
     if (to <= j->held)
         return;
     struct kvc_path path = kvc_engine_path(e, j->leaf, 1);
+    r->pool.by = j->tenant;
     j->has_copies |= kvc_pool_publish(&r->pool, path, j->held, to, job, false, j->has_copies);
     j->held = to;
     note_published(e, path, to);
+    kvc_pool_trim(&r->pool, j->tenant);
 }
 
 void kvc_job_release(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
@@ -53,9 +55,11 @@ void kvc_job_release(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
     struct kvc_job *j = &e->jobs[job];
     uint64_t cached = kvc_pool_pages(&r->pool, j->held) - kvc_pool_pages(&r->pool, j->hit_blocks);
     kvc_pool_give(&r->pool, j->alloc_pages - j->hit_pages - cached);
+    r->pool.by = j->tenant;
     if (j->held)
         kvc_pool_release(&r->pool, kvc_engine_path(e, j->leaf, 0), 0, j->held, job,
                          j->has_copies);
+    kvc_pool_trim(&r->pool, j->tenant);
     j->held = j->hit_blocks = j->hit_pages = 0;
     j->alloc_pages = 0;
     j->has_copies = false;
@@ -77,18 +81,22 @@ static void preempt_last(struct kvc_engine *e, struct kvc_replica *r)
     j->running = false;
     kvc_job_set_computed(e, r, job, 0);
     j->order = 0;
-    kvc_queue_push_front(e, &r->waiting, job);
+    uint32_t ahead = KVC_NONE; /* the last one of a priority before its own */
+    for (uint32_t at = r->waiting.head;
+         at != KVC_NONE && e->jobs[at].priority < j->priority; at = e->jobs[at].next)
+        ahead = at;
+    kvc_queue_insert(e, &r->waiting, ahead, job);
     r->preemptions++;
     r->batch_changed = true;
     e->running_now--;
     e->waiting_now++;
 }
 
-/* Preempts from the end until pages are available; false when job itself had to go. */
-static bool make_room(struct kvc_engine *e, struct kvc_replica *r, uint32_t job, uint64_t pages,
-                      struct step_plan *plan)
+/* Preempts from the end until pages are available for by; false when job itself had to go. */
+static bool make_room(struct kvc_engine *e, struct kvc_replica *r, uint32_t job, uint32_t by,
+                      uint64_t pages, struct step_plan *plan)
 {
-    while (kvc_pool_available(&r->pool) < pages) {
+    while (r->pool.by = by, kvc_pool_available(&r->pool) < pages) {
         bool self = r->running.tail == job;
         preempt_last(e, r);
         plan->preempted = true;
@@ -133,6 +141,7 @@ static void take_for(struct kvc_engine *e, struct kvc_replica *r, struct kvc_job
                      uint64_t tokens)
 {
     uint64_t more = more_pages(e, j, tokens);
+    r->pool.by = j->tenant;
     kvc_pool_take(&r->pool, more);
     j->alloc_pages += more;
 }
@@ -147,7 +156,7 @@ static void grant_one_by_one(struct kvc_engine *e, struct kvc_replica *r, struct
         if (!j->decoding)
             break;
         if (c % e->page_tokens == 0) {
-            if (!make_room(e, r, job, 1, plan))
+            if (!make_room(e, r, job, KVC_BY_DECODING, 1, plan))
                 return;
             kvc_pool_take(&r->pool, 1);
         }
@@ -162,6 +171,7 @@ static void schedule_running(struct kvc_engine *e, struct kvc_replica *r, struct
     uint32_t last = r->running.tail;
     bool partial = last != KVC_NONE && !e->jobs[last].decoding;
     uint64_t decode_pages = kvc_replica_page_demand(e, r, r->steps, r->steps + 1);
+    r->pool.by = KVC_BY_DECODING;
     if (kvc_pool_available(&r->pool) >= decode_pages)
         kvc_pool_take(&r->pool, decode_pages);
     else
@@ -173,7 +183,8 @@ static void schedule_running(struct kvc_engine *e, struct kvc_replica *r, struct
         struct kvc_job *j = &e->jobs[last];
         uint64_t left = j->known - j->computed;
         uint32_t tokens = (uint32_t)(left < plan->budget ? left : plan->budget);
-        if (make_room(e, r, last, more_pages(e, j, (uint64_t)j->computed + tokens), plan)) {
+        uint64_t more = more_pages(e, j, (uint64_t)j->computed + tokens);
+        if (make_room(e, r, last, j->tenant, more, plan)) {
             take_for(e, r, j, (uint64_t)j->computed + tokens);
             add_chunk(e, r, last, tokens, plan);
         }
@@ -263,11 +274,12 @@ static bool admit_waiting(struct kvc_engine *e, struct kvc_replica *r, struct st
     uint32_t h = e->block_tokens ? (uint32_t)kvc_div_up(reach.usable, e->block_tokens) : 0;
     uint64_t need = kvc_div_up(all, e->page_tokens), hit_pages = kvc_pool_pages(&r->pool, h);
     need = need > hit_pages ? need - hit_pages : 0;
-    if (need + kvc_pool_unheld(&r->pool, path, h) > kvc_pool_available(&r->pool))
+    r->pool.by = j->tenant;
+    if (!kvc_pool_fits(&r->pool, path, h, need))
         return false;
     r->blocked = r->looked = false;
     kvc_queue_remove(e, &r->waiting, job);
-    kvc_tiers_touch(e, r, path, limit);
+    kvc_tiers_touch(e, r, path, limit, j->tenant);
     hold_hit(e, r, job, path, &reach, load ? j->known : (uint64_t)reach.usable + tokens);
     if (load) {
         j->parked_ns = e->now;

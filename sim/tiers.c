@@ -63,12 +63,13 @@ void kvc_tiers_lookup(struct kvc_engine *e, const struct kvc_replica *r, struct 
 }
 
 void kvc_tiers_touch(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
-                     uint32_t limit)
+                     uint32_t limit, uint32_t tenant)
 {
     for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++) {
         if (!e->tiers[t].config->present)
             continue;
         struct kvc_pool *pool = pool_of(e, &e->tiers[t], r);
+        pool->by = tenant;
         kvc_pool_touch(pool, path, kvc_pool_reach(pool, path, 0, limit));
     }
 }
@@ -154,7 +155,7 @@ static void start_load(struct kvc_engine *e, uint32_t job, uint32_t t,
                         ? kvc_div_up(reach->tokens, e->block_tokens)
                         : reach->end[t];
     uint32_t instance = kvc_tier_instance(e, tier, r);
-    struct kvc_piece read = {j->leaf, reach->start[t], (uint32_t)last, KVC_NONE};
+    struct kvc_piece read = {j->leaf, reach->start[t], (uint32_t)last, j->tenant, KVC_NONE};
     struct kvc_transfer value = {.job = job, .tier = t, .instance = instance, .replica = r->id,
                                  .pieces = piece_new(e, read)};
     uint32_t i = value.pieces == KVC_NONE ? KVC_NONE : transfer_new(e, value);
@@ -206,7 +207,7 @@ static void add_gaps(struct kvc_engine *e, const struct kvc_pool *pool, struct k
     struct kvc_path path = kvc_engine_path(e, p.leaf, row);
     for (uint32_t from = p.from, to; from < p.to && kvc_pool_gap(pool, path, &from, &to, p.to);
          from = to) {
-        uint32_t i = piece_new(e, (struct kvc_piece){p.leaf, from, to, KVC_NONE});
+        uint32_t i = piece_new(e, (struct kvc_piece){p.leaf, from, to, p.tenant, KVC_NONE});
         if (i == KVC_NONE)
             return;
         *(out->last == KVC_NONE ? &out->first : &e->pieces[out->last].next) = i;
@@ -239,34 +240,56 @@ static struct piece_list lacking(struct kvc_engine *e, uint32_t list,
     return out;
 }
 
-/* Gives room to as many blocks of the transfer's pieces as there is, first ones first, and cuts
- * the list there. Returns how many. */
-static uint64_t make_room(struct kvc_engine *e, uint32_t transfer, uint64_t blocks, uint32_t row)
+/* Gives room to blocks of the pieces from *link on that one tenant is charged with, first ones
+ * first, and cuts what gets none. Returns the link behind them; *room: how many got some. */
+static uint32_t *room_for_tenant(struct kvc_engine *e, struct kvc_pool *pool, uint32_t *link,
+                                 uint64_t *room)
 {
-    struct kvc_transfer *x = &e->transfers[transfer];
-    struct kvc_pool *pool = &e->tiers[x->tier].pools[x->instance];
-    uint64_t room = kvc_pool_available(pool), left;
-    e->tiers[x->tier].evictions[x->instance].replica = x->replica;
-    if (room > blocks)
-        room = blocks;
-    kvc_pool_take(pool, room);
-    uint32_t *link = &x->pieces;
-    for (left = room; *link != KVC_NONE && left; link = &e->pieces[*link].next) {
-        struct kvc_piece *p = &e->pieces[*link];
+    uint32_t tenant = e->pieces[*link].tenant;
+    uint64_t blocks = 0;
+    for (uint32_t i = *link; i != KVC_NONE && e->pieces[i].tenant == tenant; i = e->pieces[i].next)
+        blocks += e->pieces[i].to - e->pieces[i].from;
+    pool->by = tenant;
+    uint64_t left = *room = kvc_pool_room(pool, blocks);
+    kvc_pool_take(pool, left);
+    kvc_pool_charge(pool, tenant, (int64_t)left);
+    while (*link != KVC_NONE && e->pieces[*link].tenant == tenant) {
+        uint32_t i = *link;
+        struct kvc_piece *p = &e->pieces[i];
         if (p->to - p->from > left)
             p->to = p->from + (uint32_t)left;
         left -= p->to - p->from;
+        if (p->to > p->from) {
+            link = &p->next;
+        } else {
+            *link = p->next;
+            p->next = KVC_NONE;
+            pieces_free(e, i);
+        }
     }
-    pieces_free(e, *link);
-    *link = KVC_NONE;
+    return link;
+}
+
+/* Gives room to as many blocks of the transfer's pieces as there is and cuts the others. Returns
+ * how many. */
+static uint64_t make_room(struct kvc_engine *e, uint32_t transfer, uint32_t row)
+{
+    struct kvc_transfer *x = &e->transfers[transfer];
+    struct kvc_pool *pool = &e->tiers[x->tier].pools[x->instance];
+    uint64_t blocks = 0, room;
+    e->tiers[x->tier].evictions[x->instance].replica = x->replica;
+    for (uint32_t *link = &x->pieces; *link != KVC_NONE; blocks += room)
+        link = room_for_tenant(e, pool, link, &room);
     uint32_t reversed = pieces_reverse(e, x->pieces); /* the last one is the oldest */
     for (uint32_t i = reversed; i != KVC_NONE; i = e->pieces[i].next) {
         struct kvc_piece p = e->pieces[i];
+        pool->by = p.tenant;
+        kvc_pool_charge(pool, p.tenant, -(int64_t)(p.to - p.from)); /* it charges itself */
         kvc_pool_publish(pool, kvc_engine_path(e, p.leaf, row), p.from, p.to, transfer, true,
                          false);
     }
     x->pieces = pieces_reverse(e, reversed);
-    return room;
+    return blocks;
 }
 
 /* Lookups may find more or less in the instance than before. */
@@ -294,7 +317,7 @@ static void store(struct kvc_engine *e, uint32_t t, const struct kvc_replica *r,
     if (i == KVC_NONE)
         return;
     uint64_t evicted = tier->pools[what.instance].evicted_blocks;
-    uint64_t blocks = make_room(e, i, missing.blocks, row);
+    uint64_t blocks = make_room(e, i, row);
     if (tier->pools[what.instance].evicted_blocks != evicted)
         changed(e, tier, what.instance);
     pass_down(e, &tier->evictions[what.instance]);
@@ -329,7 +352,7 @@ void kvc_tiers_store(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
         to = prompt;
     if (to <= j->offered)
         return;
-    struct kvc_piece p = {j->leaf, j->offered, (uint32_t)to, KVC_NONE};
+    struct kvc_piece p = {j->leaf, j->offered, (uint32_t)to, j->tenant, KVC_NONE};
     uint32_t list = piece_new(e, p);
     j->offered = p.to;
     store(e, e->first_tier, r, list, (struct kvc_transfer){.again = j->again}, false);
@@ -337,11 +360,12 @@ void kvc_tiers_store(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
 }
 
 /* A pool lost blocks [lo, hi) of seg: noted until the pass that evicts is over. */
-void kvc_tiers_note_evicted(void *user, uint32_t seg, uint32_t lo, uint32_t hi)
+void kvc_tiers_note_evicted(void *user, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t tenant)
 {
     struct kvc_evictions *v = user;
     uint32_t depth = v->engine->segments[seg].depth;
-    uint32_t i = piece_new(v->engine, (struct kvc_piece){seg, depth + lo, depth + hi, v->pieces});
+    struct kvc_piece lost = {seg, depth + lo, depth + hi, tenant, v->pieces};
+    uint32_t i = piece_new(v->engine, lost);
     if (i != KVC_NONE)
         v->pieces = i;
 }
@@ -371,6 +395,55 @@ void kvc_tiers_store_evicted(struct kvc_engine *e, struct kvc_replica *r)
     pass_down(e, v);
 }
 
+/* ---- time's up ---- */
+
+uint64_t kvc_engine_next_expiry(const struct kvc_engine *e)
+{
+    uint64_t first = KVC_TIME_NONE;
+    for (uint32_t i = 0; i < e->n_replicas; i++) {
+        uint64_t at = kvc_pool_next_expiry(&e->replicas[i].pool);
+        first = at < first ? at : first;
+    }
+    for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++)
+        for (uint32_t i = 0; i < e->tiers[t].instances; i++) {
+            uint64_t at = kvc_pool_next_expiry(&e->tiers[t].pools[i]);
+            first = at < first ? at : first;
+        }
+    return first;
+}
+
+static uint32_t first_user(const struct kvc_engine *e, const struct kvc_tier *tier,
+                           uint32_t instance)
+{
+    uint32_t i = 0;
+    while (kvc_tier_instance(e, tier, &e->replicas[i]) != instance)
+        i++;
+    return i;
+}
+
+void kvc_engine_expire(struct kvc_engine *e)
+{
+    for (uint32_t i = 0; i < e->n_replicas; i++) {
+        struct kvc_replica *r = &e->replicas[i];
+        if (kvc_pool_next_expiry(&r->pool) > e->now)
+            continue;
+        kvc_replica_catch_up(e, r);
+        kvc_pool_expire(&r->pool);
+        kvc_tiers_store_evicted(e, r);
+        kvc_replica_tier_changed(e, r);
+    }
+    for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++)
+        for (uint32_t i = 0; i < e->tiers[t].instances; i++) {
+            struct kvc_tier *tier = &e->tiers[t];
+            if (kvc_pool_next_expiry(&tier->pools[i]) > e->now)
+                continue;
+            tier->evictions[i].replica = first_user(e, tier, i);
+            kvc_pool_expire(&tier->pools[i]);
+            changed(e, tier, i);
+            pass_down(e, &tier->evictions[i]);
+        }
+}
+
 /* ---- ends of transfers ---- */
 
 /* What a store brought becomes readable, the last block first, and then, with the stored run above
@@ -382,11 +455,13 @@ static void settle_pieces(struct kvc_engine *e, const struct kvc_transfer *x, ui
     uint32_t reversed = pieces_reverse(e, list);
     for (uint32_t i = reversed; i != KVC_NONE; i = e->pieces[i].next) {
         struct kvc_piece p = e->pieces[i];
+        pool->by = p.tenant;
         kvc_pool_settle(pool, kvc_engine_path(e, p.leaf, 0), p.from, p.to, owner);
     }
     for (uint32_t i = pieces_reverse(e, reversed); i != KVC_NONE; i = e->pieces[i].next) {
         struct kvc_piece p = e->pieces[i];
         struct kvc_path path = kvc_engine_path(e, p.leaf, 0);
+        pool->by = p.tenant;
         kvc_pool_touch(pool, path, kvc_pool_reach(pool, path, 0, p.to));
     }
     changed(e, &e->tiers[x->tier], x->instance);
@@ -411,7 +486,7 @@ static void promote(struct kvc_engine *e, struct kvc_piece p, const struct kvc_r
     if (i == KVC_NONE)
         return;
     dram->written_bytes +=
-        make_room(e, i, missing.blocks, 2) * e->block_tokens * e->token_bytes;
+        make_room(e, i, 2) * e->block_tokens * e->token_bytes;
     settle(e, i);
     pass_down(e, &dram->evictions[value.instance]);
 }
@@ -423,6 +498,7 @@ static void load_done(struct kvc_engine *e, uint32_t transfer)
     struct kvc_tier *tier = &e->tiers[x.tier];
     struct kvc_pool *pool = &tier->pools[x.instance];
     struct kvc_path path = kvc_engine_path(e, p.leaf, 0);
+    pool->by = p.tenant;
     kvc_pool_release(pool, path, p.from, p.to, KVC_NONE, false);
     uint64_t whole = e->jobs[x.job].load_tokens / e->block_tokens;
     if (p.to > whole) /* a last block that was read in part */

@@ -96,6 +96,12 @@ static enum kvc_status init_tier_links(struct kvc_engine *e, struct kvc_tier *ti
     return st;
 }
 
+uint64_t kvc_tier_instance_bytes(const struct kvc_scenario *sc, uint32_t tier)
+{
+    uint64_t gpus = (uint64_t)sc->cluster.tp * sc->cluster.pp;
+    return sc->tiers[tier].capacity_bytes * (sc->tiers[tier].scope == KVC_PER_GPU ? gpus : 1);
+}
+
 static enum kvc_status init_tier(struct kvc_engine *e, uint32_t t, struct kvc_error *err)
 {
     struct kvc_tier *tier = &e->tiers[t];
@@ -113,14 +119,13 @@ static enum kvc_status init_tier(struct kvc_engine *e, uint32_t t, struct kvc_er
     tier->evictions = kvc_calloc(tier->instances, sizeof(*tier->evictions));
     if (!tier->pools || !tier->evictions)
         return kvc_fail_nomem(err);
-    uint64_t bytes = c->capacity_bytes;
-    if (c->scope == KVC_PER_GPU)
-        bytes *= (uint64_t)e->sc->cluster.tp * e->sc->cluster.pp;
+    uint64_t bytes = kvc_tier_instance_bytes(e->sc, t);
     uint64_t block_bytes = e->token_bytes * e->block_tokens;
     for (uint32_t i = 0; i < tier->instances; i++)
         if (!kvc_pool_init(&tier->pools[i], e->trace, e->block_tokens ? e->block_tokens : 1,
                            block_bytes ? bytes / block_bytes : 0, order->touch_moves) ||
-            !kvc_engine_watch(e, 1 + t, &tier->pools[i], i))
+            !kvc_engine_watch(e, 1 + t, &tier->pools[i], i) ||
+            !kvc_tenants_watch(&e->tenants, 1 + t, &tier->pools[i], block_bytes, block_bytes))
             return kvc_fail_nomem(err);
     return init_tier_links(e, tier, t, err);
 }

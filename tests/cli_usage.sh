@@ -40,7 +40,7 @@ expect "a bad choice" 2 "auto, always or never" replay x --progress sometimes
 expect "a bare number for a size" 2 "no unit" replay x --dram 512
 expect "a bad unit" 2 "80GiB" replay x --dram=512XB
 expect "a misspelt GPU" 2 "h200_sxm" replay x --gpu h200-smx
-expect "a key that can't be honoured yet" 3 "not yet supported" replay x --tenants '{"a": {"quota": 1}}'
+expect "a key that can't be honoured yet" 3 "not yet supported" replay x --models '{"a": "b"}'
 expect "no trace" 2 "no trace" replay --preset kga-rag
 expect "no model" 2 "no model" replay x
 expect "no GPU" 2 "no GPU" replay x --model llama-3.1-8b

@@ -216,6 +216,50 @@ static void a_file_and_flags_say_the_same(void **state)
     kvc_scenario_destroy(b);
 }
 
+/* Rules come out as they went in, from JSON and by dotted names, and back. */
+static void rules_of_tenants_are_kept(void **state)
+{
+    (void)state;
+    struct kvc_scenario *a = load_text("{ \"tenants\": {\n"
+        "\"default\": { \"quota\": 0.5, \"quota_mode\": \"hard\" },\n"
+        "\"a.b\": { \"reserve\": \"20GiB\", \"ttl\": \"30m\", \"priority\": 2,\n"
+        "  \"quota\": { \"dram\": \"1GiB\", \"hbm\": null }, \"salt\": \"red\" },\n"
+        "\"c\": { \"quota_mode\": \"hybrid\", \"shared\": true, \"allow\": [\"a.b\", \"d\"] } } }");
+    struct kvc_scenario *b = NULL, *c = NULL;
+    assert_int_equal(kvc_scenario_create(&b, NULL, NULL), KVC_OK);
+    set(b, "tenants.default.quota", "50%");
+    set(b, "tenants.default.quota_mode", "HARD");
+    set(b, "tenants.a.b.reserve", "20GiB");
+    set(b, "tenants.a.b.ttl", "1800s");
+    set(b, "tenants.a.b.priority", "2");
+    set(b, "tenants.a.b.quota.dram", "1GiB");
+    set(b, "tenants.a.b.quota.hbm", "none");
+    set(b, "tenants.a.b.salt", "red");
+    set(b, "tenants", "{\"c\": {\"quota_mode\": \"hybrid\", \"salt\": false}}");
+    set(b, "tenants.c.allow", "a.b,d");
+    char *x = json_of(a), *y = json_of(b);
+    assert_string_equal(x, y);
+    c = load_text(x);
+    char *z = json_of(c);
+    assert_string_equal(x, z);
+    assert_int_equal(a->n_tenants, 3);
+    assert_int_equal(a->tenants[0].quota[3].kind, KVC_AMOUNT_SHARE);
+    assert_int_equal(a->tenants[1].reserve[0].bytes, UINT64_C(20) << 30);
+    assert_int_equal(a->tenants[1].reserve[1].kind, KVC_AMOUNT_UNSET);
+    assert_true(a->tenants[2].quota[1].share == 0.5); /* hybrid's usual cap */
+    set(b, "tenants", "null");
+    assert_int_equal(b->n_tenants, 0);
+    struct kvc_error err = {0};
+    assert_int_equal(kvc_scenario_set(b, "tenants.a.b.quta", "0.1", &err), KVC_ERR_INPUT);
+    assert_int_equal(kvc_scenario_set(b, "tenants.quota", "0.1", &err), KVC_ERR_INPUT);
+    kvc_free(x);
+    kvc_free(y);
+    kvc_free(z);
+    kvc_scenario_destroy(a);
+    kvc_scenario_destroy(b);
+    kvc_scenario_destroy(c);
+}
+
 static void the_host_link_follows_the_gpu(void **state)
 {
     struct kvc_scenario *s = NULL;
@@ -308,7 +352,17 @@ static void wrong_files_are_refused_with_line_and_key(void **state)
          "between", KVC_ERR_INPUT},
         {"{\"engine\": {\"preset\": \"sglang\"}}", 1, "engine.preset", "not modelled", KVC_ERR_UNSUPPORTED},
         {"{\"disaggregation\": {\"prefill\": 1}}", 1, "disaggregation", "not yet", KVC_ERR_UNSUPPORTED},
-        {"{\"tenants\": {\"gold\": {\"quota\": 0.5}}}", 1, "tenants", "not yet", KVC_ERR_UNSUPPORTED},
+        {"{\"tenants\": {\n\"gold\": {\"qota\": 0.5}}}", 2, "tenants.gold.qota", "quota", KVC_ERR_INPUT},
+        {"{\"tenants\": {\"gold\": {\"quota\": 1.5}}}", 1, "tenants.gold.quota", "share", KVC_ERR_INPUT},
+        {"{\"tenants\": {\"gold\": {\"quota\": \"5 apples\"}}}", 1, "tenants.gold.quota", "apples",
+         KVC_ERR_INPUT},
+        {"{\"tenants\": {\"gold\": {\"reserve\": {\"ram\": 0.5}}}}", 1, "tenants.gold.ram", "dram",
+         KVC_ERR_INPUT},
+        {"{\"tenants\": {\"gold\": {\"quota_mode\": \"firm\"}}}", 1, "tenants.gold.quota_mode", "hard",
+         KVC_ERR_INPUT},
+        {"{\"tenants\": {\"gold\": {\"ttl\": 30}}}", 1, "tenants.gold.ttl", "unit", KVC_ERR_INPUT},
+        {"{\"tenants\": {\"gold\": 7}}", 1, "tenants.gold", "object", KVC_ERR_INPUT},
+        {"{\"tenants\": [1]}", 1, "tenants", "object", KVC_ERR_INPUT},
         {"{\"models\": {\"a\": \"b\"}}", 1, "models", "not yet", KVC_ERR_UNSUPPORTED},
         {"{\"plan\": {\"search\": []}}", 1, "plan", "not yet", KVC_ERR_UNSUPPORTED},
         {"{\"warmup\": \"-5s\"}", 1, "warmup", "negative", KVC_ERR_INPUT},
@@ -480,6 +534,7 @@ int main(void)
         cmocka_unit_test(the_effective_scenario_reads_back_as_itself),
         cmocka_unit_test(the_order_of_keys_does_not_matter),
         cmocka_unit_test(a_file_and_flags_say_the_same),
+        cmocka_unit_test(rules_of_tenants_are_kept),
         cmocka_unit_test(the_host_link_follows_the_gpu),
         cmocka_unit_test(batch_limits_follow_the_gpu),
         cmocka_unit_test(weights_are_as_published_unless_set),

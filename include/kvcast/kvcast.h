@@ -530,11 +530,36 @@ struct kvc_replica_result {
 };
 
 struct kvc_tenant_result {
-    char name[64];
-    uint64_t requests, input_tokens, hit_tokens;
+    char name[64];       /* "(none)": of requests that name no tenant */
+    uint64_t requests, input_tokens, hit_tokens, output_tokens;
+    uint64_t missed_tokens[KVC_MISS_CAUSES];
     struct kvc_dist ttft_ms;
-    double resident_bytes_mean;
+    double resident_bytes_mean; /* KV it stored and that rested in any tier, over the makespan */
     double cost_usd;
+    uint32_t group;      /* of kvc_result.losses */
+};
+
+/* Who lost cached KV to whom. Tenants with rules and the largest ones are groups of their own, all
+ * others are one. A row is a group; a column a group that pushed it out, or, behind those, what no
+ * tenant's request did: pages for decoding, time's up, other. */
+#define KVC_LOSS_NAME 64
+struct kvc_losses {
+    uint32_t n_groups, n_columns;
+    char (*names)[KVC_LOSS_NAME]; /* of the columns */
+    uint64_t *bytes;              /* [group * n_columns + column] that left a tier */
+    uint64_t *missed_tokens;      /* the same, of prompt tokens missed for it */
+};
+
+/* What would be of a tenant's same requests in another run. */
+struct kvc_what_if_row {
+    uint64_t requests, hit_tokens;
+    struct kvc_dist ttft_ms;
+};
+struct kvc_what_if {
+    char kind[16];   /* "noisy": without the tenant's requests; "isolation": each tenant a namespace */
+    char tenant[64]; /* of noisy */
+    uint32_t n;      /* as many as there are tenants, in their order */
+    struct kvc_what_if_row *rows;
 };
 
 /* A figure that the result rests on, and where it comes from. */
@@ -607,6 +632,11 @@ struct kvc_result {
     struct kvc_replica_result *replicas;
     uint32_t n_tenants;
     struct kvc_tenant_result *tenants;
+    struct kvc_losses losses;             /* n_groups 0: one tenant and no rules */
+    double jain_hit_rate, jain_residency; /* Jain's index over tenants: of hit rates; of
+                                             resident_bytes_mean per input token */
+    uint32_t n_what_ifs;
+    struct kvc_what_if *what_ifs;
 
     struct kvc_cost cost;
     double gpu_seconds_per_million_missed_tokens; /* prefill work a miss costs, all GPUs */
