@@ -155,15 +155,21 @@ static void queue_before(struct kvc_pool *pool, uint32_t i, uint32_t at)
         expiry_before(pool, i, at);
 }
 
+/* The longest TTL of those who touch it holds; the run is not queued now. */
+static void lengthen(struct kvc_pool *pool, uint32_t i)
+{
+    uint32_t ttl = pool->rules ? pool->rules->ttl_of[pool->by] : 0;
+    if (pool->rules && ttl > pool->ages[i].ttl)
+        pool->ages[i].ttl = ttl;
+}
+
 /* To the young end. */
 static void queue_last(struct kvc_pool *pool, uint32_t i)
 {
     if (pool->rules) {
-        struct kvc_run_age *a = &pool->ages[i];
-        uint32_t ttl = pool->by == KVC_BY_DECODING ? 0 : pool->rules->ttl_of[pool->by];
-        a->stamp = ++pool->stamps;
-        a->touched_ns = *pool->rules->now;
-        a->ttl = ttl > a->ttl ? ttl : a->ttl;
+        lengthen(pool, i);
+        pool->ages[i].stamp = ++pool->stamps;
+        pool->ages[i].touched_ns = *pool->rules->now;
     }
     queue_before(pool, i, NONE);
 }
@@ -203,6 +209,8 @@ static void count_queued(struct kvc_pool *pool, const struct kvc_run *r, bool mo
 static void run_unhold(struct kvc_pool *pool, uint32_t i)
 {
     struct kvc_run *r = &pool->runs[i];
+    if (pool->touch_moves)
+        lengthen(pool, i);
     if (--r->holders)
         return;
     count_queued(pool, r, true);
@@ -412,8 +420,10 @@ void kvc_pool_touch(struct kvc_pool *pool, struct kvc_path path, uint32_t to)
             continue;
         for (size_t n = collect(pool, path.spans[k].seg, lo, hi, NONE, false); n-- > 0;) {
             uint32_t i = pool->scratch[n];
-            if (pool->runs[i].holders)
+            if (pool->runs[i].holders) {
+                lengthen(pool, i);
                 continue;
+            }
             kvc_pool_run_dequeue(pool, i);
             queue_last(pool, i);
             queue_join(pool, i);

@@ -166,7 +166,7 @@ static uint32_t victim(const struct kvc_pool *pool, uint64_t pages, uint64_t *mo
     for (uint32_t c = 0; c < pool->rules->n_classes; c++) {
         const struct kvc_pool_limits *l = &pool->rules->limits[c];
         const struct kvc_pool_class *k = &pool->classes[c];
-        uint32_t i = k->queued ? oldest(pool, c) : NONE;
+        uint32_t i = oldest(pool, c);
         if (i == NONE || (c != own && k->used <= l->reserve))
             continue;
         bool over = l->mode == KVC_QUOTA_SOFT && k->used > l->quota;

@@ -194,7 +194,7 @@ static void make_tiers(struct maker *m, uint64_t kv_bytes_per_token)
     for (int k = 0; k < 3; k++) {
         struct kvc_tier_config *t = &sc->tiers[k];
 
-        t->present = m->c->level == CASE_TIERS ? chance(m, 60) : m->c->level == CASE_DRAM && k == 0;
+        t->present = m->c->level >= CASE_TIERS ? chance(m, 60) : m->c->level == CASE_DRAM && k == 0;
         if (!t->present) {
             t->capacity_bytes = 0;
             continue;
@@ -212,6 +212,61 @@ static void make_tiers(struct maker *m, uint64_t kv_bytes_per_token)
         t->store_output = !chance(m, 25);
         t->chunk_tokens = chance(m, 60) ? 0 : 1 + below(m, 3 * m->c->block_tokens);
     }
+}
+
+/* ---- tenants ---- */
+
+static struct kvc_amount make_amount(struct maker *m, uint64_t block_bytes, uint32_t percent)
+{
+    struct kvc_amount a = {KVC_AMOUNT_SHARE, (double)below(m, percent + 1) / 100, 0};
+
+    if (chance(m, 20))
+        a = (struct kvc_amount){KVC_AMOUNT_BYTES, 0, below(m, 12) * block_bytes};
+    else if (chance(m, 10))
+        a.kind = KVC_AMOUNT_NONE;
+    return a;
+}
+
+static void make_rule(struct maker *m, const char *name, uint64_t block_bytes, bool reserves)
+{
+    struct kvc_tenant_rule *r = &m->c->sc.tenants[m->c->sc.n_tenants++];
+
+    memset(r, 0, sizeof *r);
+    snprintf(r->name, sizeof r->name, "%s", name);
+    for (int k = 0; k < KVC_LEVELS; k++) {
+        if (chance(m, 50))
+            r->quota[k] = make_amount(m, block_bytes, 60);
+        if (reserves && chance(m, 60))
+            r->reserve[k] = (struct kvc_amount){KVC_AMOUNT_SHARE, below(m, 20) / 100.0, 0};
+    }
+    r->given = below(m, 16);
+    r->quota_mode = (enum kvc_quota_mode)below(m, 3);
+    r->ttl_ns = chance(m, 40) ? 0 : 1 + (uint64_t)below(m, 800) * MS;
+    r->priority = below(m, 3);
+}
+
+static void make_tenants(struct maker *m, uint64_t kv_bytes_per_token)
+{
+    static const char *const names[TINY_TENANTS] = {"t0", "t1", "t2", "t3"};
+    uint64_t block_bytes = m->c->block_tokens * kv_bytes_per_token;
+    struct kvc_scenario *sc = &m->c->sc;
+    bool reserves = chance(m, 50);
+
+    sc->n_tenants = 0;
+    if (m->c->level != CASE_TENANTS)
+        return;
+    for (uint32_t i = 0; i < m->c->n; i++)
+        m->c->rows[i].tenant = below(m, TINY_TENANTS);
+    if (chance(m, 50))
+        make_rule(m, "default", block_bytes, reserves);
+    for (uint32_t t = 0; t < TINY_TENANTS; t++)
+        if (chance(m, 50))
+            make_rule(m, names[t], block_bytes, reserves);
+    if (chance(m, 30))
+        sc->hbm_ttl_ns = 1 + (uint64_t)below(m, 500) * MS;
+    for (int k = 0; k < 3; k++)
+        if (sc->tiers[k].present && chance(m, 30))
+            sc->tiers[k].ttl_ns = 1 + (uint64_t)below(m, 1500) * MS;
 }
 
 void replay_case_make(struct replay_case *c, uint64_t seed, enum case_level level,
@@ -233,6 +288,7 @@ void replay_case_make(struct replay_case *c, uint64_t seed, enum case_level leve
     make_engine(&m, kv_bytes_per_token);
     make_traffic(&m);
     make_tiers(&m, kv_bytes_per_token);
+    make_tenants(&m, kv_bytes_per_token);
 }
 
 struct kvc_trace *replay_case_forest(const struct replay_case *c)
@@ -254,7 +310,34 @@ struct kvc_trace *replay_case_forest(const struct replay_case *c)
     }
     if (kvc_forest_finish(f, c->block_tokens, false, &t, NULL) != KVC_OK)
         abort();
+    if (c->level == CASE_TENANTS)
+        tiny_trace_tenants(t, c->rows, c->n);
     return t;
+}
+
+static void print_amounts(const char *what, const struct kvc_amount *a)
+{
+    for (int k = 0; k < KVC_LEVELS; k++)
+        if (a[k].kind == KVC_AMOUNT_BYTES)
+            printf(" %s%d %llu B", what, k, (unsigned long long)a[k].bytes);
+        else if (a[k].kind != KVC_AMOUNT_UNSET)
+            printf(" %s%d %g%s", what, k, a[k].share, a[k].kind == KVC_AMOUNT_NONE ? "none" : "");
+}
+
+static void print_tenants(const struct kvc_scenario *s)
+{
+    printf("#   ttl: hbm %llu dram %llu nvme %llu remote %llu\n",
+           (unsigned long long)s->hbm_ttl_ns, (unsigned long long)s->tiers[0].ttl_ns,
+           (unsigned long long)s->tiers[1].ttl_ns, (unsigned long long)s->tiers[2].ttl_ns);
+    for (uint32_t i = 0; i < s->n_tenants; i++) {
+        const struct kvc_tenant_rule *r = &s->tenants[i];
+
+        printf("#   %s: given %x mode %d ttl %llu priority %u", r->name, r->given, r->quota_mode,
+               (unsigned long long)r->ttl_ns, r->priority);
+        print_amounts("quota", r->quota);
+        print_amounts("reserve", r->reserve);
+        printf("\n");
+    }
 }
 
 static void print_ids(const char *what, const uint64_t *ids, uint32_t n)
@@ -291,10 +374,11 @@ void replay_case_print(const struct replay_case *c)
                    s->tiers[k].link_devices, s->tiers[k].write, s->tiers[k].inclusive,
                    s->tiers[k].store_output,
                    s->tiers[k].chunk_tokens);
+    print_tenants(s);
     for (uint32_t i = 0; i < c->n; i++) {
         const struct tiny_row *r = &c->rows[i];
 
-        printf("#   %u (%u): t %llu L %u O %u session %d think %lld", i, c->origin[i],
+        printf("#   %u (%u): t%u t %llu L %u O %u session %d think %lld", i, c->origin[i], r->tenant,
                (unsigned long long)r->time_ns, r->input_tokens, r->output_tokens, (int)r->session,
                (long long)r->think_ns);
         printf("%s", r->failed ? " failed" : "");

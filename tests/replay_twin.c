@@ -162,8 +162,12 @@ static uint32_t route(struct twin *tw, const struct req *r)
 static bool servable(const struct twin *tw, const struct req *r)
 {
     uint64_t tokens = (uint64_t)r->L + r->O, limit = tw->sc->engine.max_model_len;
+    uint64_t reserved = 0;
 
-    return (tokens - 1 + tw->P - 1) / tw->P <= tw->setup->pages && (!limit || tokens <= limit);
+    for (uint32_t t = 0; t < tw->n_tenants; t++)
+        reserved += tw->rules[t].reserve[0];
+    return (tokens - 1 + tw->P - 1) / tw->P + reserved <= tw->setup->pages &&
+           (!limit || tokens <= limit);
 }
 
 static void join(struct twin *tw, struct req *r)
@@ -173,6 +177,12 @@ static void join(struct twin *tw, struct req *r)
     tw->pending[r->index].time = KVC_TIME_NONE;
     reqs_remove(&rep->away, r);
     reqs_push(&rep->waiting, r);
+    for (uint32_t i = rep->waiting.n - 1;
+         i > 0 && tw->rules[rep->waiting.at[i - 1]->tenant].priority >
+                      tw->rules[r->tenant].priority; i--) {
+        rep->waiting.at[i] = rep->waiting.at[i - 1];
+        rep->waiting.at[i - 1] = r;
+    }
     r->state = REQ_WAITING;
     if (!rep->busy)
         rep->due = tw->now;
@@ -344,6 +354,9 @@ static void create(struct twin *tw)
         tw->rep[i].due = KVC_TIME_NONE;
     }
     create_requests(tw);
+    tenants_create(tw);
+    for (uint32_t i = 0; i < tw->n_req; i++)
+        tw->req[i].tenant = tenant_of(tw, i);
     if (tw->sc->arrivals.mode == KVC_ARRIVALS_CLOSED)
         plan_closed(tw);
     else
@@ -354,6 +367,7 @@ static void create(struct twin *tw)
 static void destroy(struct twin *tw)
 {
     tiers_destroy(tw);
+    tenants_destroy(tw);
     for (uint32_t i = 0; i < tw->n_rep; i++) {
         struct replica *rep = &tw->rep[i];
 
@@ -375,6 +389,7 @@ static void destroy(struct twin *tw)
         kvc_free(rep->away.at);
         kvc_free(rep->members.at);
         kvc_free(rep->evicted);
+        kvc_free(rep->evicted_of);
     }
     for (uint32_t i = 0; i < tw->n_req; i++) {
         kvc_free(tw->req[i].path);
@@ -391,6 +406,34 @@ static void destroy(struct twin *tw)
     kvc_free(tw->had);
     kvc_free(tw->node_depth);
     kvc_free(tw->node_parent);
+}
+
+static uint64_t next_expiry(const struct twin *tw)
+{
+    uint64_t first = tiers_next_expiry(tw);
+
+    for (uint32_t i = 0; i < tw->n_rep; i++) {
+        uint64_t at = pool_next_expiry(&tw->rep[i]);
+
+        first = at < first ? at : first;
+    }
+    return first;
+}
+
+/* What is evicted while a replica schedules waits for its end; what expires does not. */
+static void expire(struct twin *tw)
+{
+    for (uint32_t i = 0; i < tw->n_rep; i++) {
+        struct replica *rep = &tw->rep[i];
+
+        if (pool_next_expiry(rep) > tw->now)
+            continue;
+        pool_expire(tw, rep);
+        if (rep->n_evicted)
+            tiers_after_evict(tw, rep);
+        rep->n_evicted = 0;
+    }
+    tiers_expire(tw);
 }
 
 /* The next event: earliest, then transfers, arrivals, replicas. Returns false when none is left. */
@@ -414,9 +457,16 @@ static bool advance(struct twin *tw)
     next = next < due ? next : due;
     if (next == KVC_TIME_NONE)
         return false;
+    uint64_t expiry = tw->ruled ? next_expiry(tw) : KVC_TIME_NONE;
+    bool expires = expiry <= next;
+
+    if (expires) /* before all else of its time */
+        next = expiry > tw->now ? expiry : tw->now;
     tw->out->request_ns += (double)tw->in_system * (double)(next - tw->now);
     tw->now = next;
-    if (transfer == next)
+    if (expires)
+        expire(tw);
+    else if (transfer == next)
         tiers_advance(tw);
     else if (arrival == next && tw->pending[request].join)
         join(tw, &tw->req[request]);
@@ -449,5 +499,7 @@ void replay_twin_run(const struct kvc_trace *trace, const struct kvc_scenario *s
 void replay_twin_clear(struct twin_result *result)
 {
     kvc_free(result->requests);
+    kvc_free(result->evicted_blocks);
+    kvc_free(result->missed_to);
     memset(result, 0, sizeof *result);
 }

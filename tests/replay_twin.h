@@ -45,8 +45,14 @@ struct twin_setup {
     bool evict_any_copy;     /* HBM evicts a block whenever one of its copies goes */
 };
 
+#define TWIN_WHYS 3 /* columns behind the tenants: decoding, time's up, other */
+
 struct twin_result {
     uint64_t n;
+    uint32_t n_tenants;
+    uint64_t *evicted_blocks; /* [whose][for whom, or why] */
+    uint64_t *missed_to;      /* the same of prompt tokens missed */
+    const char *wrong;        /* a law of quotas or reservations that did not hold */
     struct kvc_request_result *requests;
     uint64_t missed[KVC_MISS_CAUSES];
     uint64_t preemptions;

@@ -167,6 +167,28 @@ static bool rows_differ(const struct kvc_request_result *a, const struct kvc_req
     return false;
 }
 
+/* Who lost what to whom. (A block smaller than a page may have none, and then no place in what goes
+ * next.) */
+static bool losses_differ(const struct twin_result *a, const struct kvc_result *b, char *text,
+                          size_t size)
+{
+    uint32_t columns = a->n_tenants + TWIN_WHYS;
+
+    for (uint32_t i = 0; b->losses.n_groups && i < a->n_tenants; i++) {
+        uint32_t row = b->tenants[i].group * b->losses.n_columns;
+
+        for (uint32_t j = 0; j < columns; j++) {
+            uint32_t at = row + (j < a->n_tenants ? b->tenants[j].group : j);
+
+            DIFF("bytes lost", a->evicted_blocks[i * columns + j] * b->block_bytes,
+                 b->losses.bytes[at])
+            DIFF("tokens missed for a loss", a->missed_to[i * columns + j],
+                 b->losses.missed_tokens[at])
+        }
+    }
+    return false;
+}
+
 static bool totals_differ(const struct twin_result *a, const struct kvc_result *b, char *text,
                           size_t size)
 {
@@ -179,6 +201,7 @@ static bool totals_differ(const struct twin_result *a, const struct kvc_result *
         peak = b->replicas[i].peak_running > peak ? b->replicas[i].peak_running : peak;
     }
     for (uint32_t i = 0; i < 1; i++) {
+        DIFF("a law of the twin's", a->wrong != NULL, 0)
         DIFF("preemptions", a->preemptions, preemptions)
         DIFF("peak running", a->peak_running, peak)
     }
@@ -201,10 +224,19 @@ static void spread_hits(struct kvc_result *r)
     }
 }
 
+static struct kvc_trace *case_trace(const struct replay_case *c)
+{
+    struct kvc_trace *t = tiny_trace(c->rows, c->n, c->block_tokens, true);
+
+    if (c->level == CASE_TENANTS)
+        tiny_trace_tenants(t, c->rows, c->n);
+    return t;
+}
+
 /* Runs both engines and the twin; false when all agree, else says where not. */
 static bool case_differs(const struct replay_case *c, char *text, size_t size)
 {
-    struct kvc_trace *t = tiny_trace(c->rows, c->n, c->block_tokens, true);
+    struct kvc_trace *t = case_trace(c);
     struct kvc_trace *f = c->seed % 2 ? replay_case_forest(c) : NULL;
     struct kvc_step_model *model = NULL;
     struct twin_setup setup;
@@ -225,7 +257,9 @@ static bool case_differs(const struct replay_case *c, char *text, size_t size)
             spread_hits(jump);
             spread_hits(step);
             differs = rows_differ(twin.requests, step->requests, c->n, text, size) ||
-                      totals_differ(&twin, step, text, size);
+                      totals_differ(&twin, step, text, size) ||
+                      (c->sc.engine.page_tokens <= c->block_tokens &&
+                       losses_differ(&twin, step, text, size));
             if (!differs && (rows_differ(twin.requests, jump->requests, c->n, text, size) ||
                              totals_differ(&twin, jump, text, size))) {
                 strncat(text, " (jumping)", size - strlen(text) - 1);
@@ -343,11 +377,17 @@ static void agrees_on_tiers(void **state)
     agree(CASE_TIERS, CASES);
 }
 
+static void agrees_on_tenants(void **state)
+{
+    (void)state;
+    agree(CASE_TENANTS, CASES);
+}
+
 /* ---- laws ---- */
 
 static struct kvc_result *run_case(const struct replay_case *c)
 {
-    struct kvc_trace *t = tiny_trace(c->rows, c->n, c->block_tokens, true);
+    struct kvc_trace *t = case_trace(c);
     struct kvc_result *result = run_engine(t, &c->sc, false);
 
     assert_non_null(result);
@@ -516,6 +556,7 @@ int main(void)
         cmocka_unit_test(agrees_on_replicas),
         cmocka_unit_test(agrees_on_dram),
         cmocka_unit_test(agrees_on_tiers),
+        cmocka_unit_test(agrees_on_tenants),
         cmocka_unit_test(hits_and_causes_are_all_input),
         cmocka_unit_test(equal_runs_are_equal),
         cmocka_unit_test(empty_tier_is_none),

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 struct node {
     uint64_t id;
     uint32_t parent, depth, children, only_child;
@@ -116,8 +118,25 @@ struct kvc_trace *tiny_trace(const struct tiny_row *rows, uint32_t n, uint32_t b
     return t;
 }
 
+void tiny_trace_tenants(struct kvc_trace *t, const struct tiny_row *rows, uint32_t n)
+{
+    static const char *const names[TINY_TENANTS] = {"t0", "t1", "t2", "t3"};
+
+    t->tenant = must(kvc_calloc(n + 1, sizeof *t->tenant));
+    t->tenant_names = must(kvc_calloc(TINY_TENANTS, sizeof *t->tenant_names));
+    t->n_tenants = TINY_TENANTS;
+    for (uint32_t i = 0; i < n; i++)
+        t->tenant[i] = rows[i].tenant;
+    for (uint32_t i = 0; i < TINY_TENANTS; i++)
+        t->tenant_names[i] = must(kvc_strdup(names[i]));
+}
+
 void tiny_trace_free(struct kvc_trace *t)
 {
+    for (uint32_t i = 0; t->tenant_names && i < t->n_tenants; i++)
+        kvc_free(t->tenant_names[i]);
+    kvc_free(t->tenant_names);
+    kvc_free(t->tenant);
     free(t->arrival_ns);
     free(t->input_tokens);
     free(t->output_tokens);

@@ -6,6 +6,7 @@
 #include "traces/trace.h"
 
 #define TINY_BLOCKS 64
+#define TINY_TENANTS 4
 
 struct tiny_row {
     uint64_t time_ns;
@@ -13,6 +14,7 @@ struct tiny_row {
     uint32_t session;            /* KVC_ID_NONE without */
     uint64_t think_ns;           /* KVC_TIME_NONE without */
     bool failed;                 /* got no answer in the log */
+    uint32_t tenant;             /* below TINY_TENANTS */
     uint32_t n_ids, n_out;       /* n_out 0: output unknown */
     uint64_t ids[TINY_BLOCKS];   /* of the prompt's blocks, a partial last one included */
     uint64_t out[TINY_BLOCKS];   /* of the full blocks of prompt + output */
@@ -22,6 +24,8 @@ struct tiny_row {
  * are maximal, else each block is its own. Release with tiny_trace_free. */
 struct kvc_trace *tiny_trace(const struct tiny_row *rows, uint32_t n, uint32_t block_tokens,
                              bool whole_segments);
+/* Gives a trace the rows' tenants, "t0" and so on. */
+void tiny_trace_tenants(struct kvc_trace *trace, const struct tiny_row *rows, uint32_t n);
 void tiny_trace_free(struct kvc_trace *trace);
 
 #endif

@@ -7,9 +7,23 @@
 
 #define TWIN_NONE UINT32_MAX
 
+struct twin_ttl { /* ns KVC_TIME_NONE: for ever */
+    uint64_t ns;
+    bool down; /* what leaves by it goes to the tier below */
+};
+
+struct twin_rule { /* what holds for a tenant; level 0 is HBM */
+    uint64_t quota[4], reserve[4]; /* pages or blocks */
+    enum kvc_quota_mode mode;
+    uint32_t priority;
+    struct twin_ttl ttl[4];
+};
+
 /* One copy of one trace block in one replica's HBM, or (node NONE) one free anonymous page. */
 struct copy {
-    uint32_t node, pages, holders;
+    uint32_t node, pages, holders, tenant;
+    uint64_t touched_ns;
+    struct twin_ttl *ttl;         /* the longest of those who touched it */
     struct copy *older, *younger; /* copies of the same node */
     struct copy *q_prev, *q_next; /* in the queue of copies without holder */
     bool queued;
@@ -22,7 +36,7 @@ struct copy_list {
 enum req_state { REQ_AWAY, REQ_WAITING, REQ_PARKED, REQ_READY, REQ_RUNNING, REQ_DONE };
 
 struct req {
-    uint32_t index; /* in the trace */
+    uint32_t index, tenant; /* in the trace */
     uint32_t L, O, N, generated;
     uint32_t c, c_peak;     /* computed tokens; the most ever */
     uint32_t sched;         /* tokens of the step in progress */
@@ -66,8 +80,11 @@ struct replica {
     struct kvc_decode_cost cost;
     uint64_t host_ns; /* of the step under way */
     uint32_t *evicted; /* nodes that lost a copy in this allocation, for on-evict tiers */
+    uint32_t *evicted_of; /* whose they were */
     uint32_t n_evicted, cap_evicted;
 };
+
+#define TWIN_DECODING UINT32_MAX /* instead of a tenant: what decoding requests take */
 
 struct twin_tiers;
 
@@ -91,7 +108,32 @@ struct twin {
     /* closed arrivals */
     uint32_t *next_turn, *first_of_session, n_sessions, next_session;
     struct twin_tiers *tiers;
+    /* tenants */
+    struct twin_rule *rules; /* per tenant */
+    uint32_t n_tenants;
+    bool ruled;
+    uint32_t *lost_to; /* per node: column of evicted_blocks */
 };
+
+/* ---- tenants (twin_tenants.c) ---- */
+struct twin_use { /* of a pool, by tenant */
+    uint64_t used, unheld;
+    uint32_t unheld_blocks; /* some may have no page */
+};
+void tenants_create(struct twin *tw);
+void tenants_destroy(struct twin *tw);
+uint32_t tenant_of(const struct twin *tw, uint32_t request);
+/* What by can have of a pool with so much plain room. */
+uint64_t tenants_free(const struct twin *tw, int level, const struct twin_use *use,
+                      uint64_t plain, uint32_t by);
+/* Whether an unheld block of owner may go when by takes so much, and how early: lower goes first,
+ * equals by age. */
+bool tenants_may_go(const struct twin *tw, int level, const struct twin_use *use, uint32_t owner,
+                    uint32_t by, uint64_t take, uint64_t *rank);
+struct twin_ttl *tenants_longer(struct twin *tw, struct twin_ttl *now, int level, uint32_t by);
+/* A block of owner's left a pool. */
+void tenants_lost(struct twin *tw, int level, uint32_t node, uint32_t owner, uint32_t by);
+#define TWIN_TTL (UINT32_MAX - 1) /* instead of by: its time was up */
 
 void *twin_alloc(size_t n, size_t size);
 void reqs_push(struct reqs *list, struct req *r);
@@ -99,15 +141,19 @@ void reqs_push_front(struct reqs *list, struct req *r);
 void reqs_remove(struct reqs *list, const struct req *r);
 
 /* ---- HBM of one replica ---- */
-uint64_t pool_free(const struct replica *rep);
+uint64_t pool_free(const struct twin *tw, const struct replica *rep, uint32_t by);
+/* Whether r, once it holds its first h blocks, can have so many pages. */
+bool pool_fits(const struct twin *tw, const struct replica *rep, const struct req *r, uint32_t h,
+               uint64_t pages);
+uint64_t pool_next_expiry(const struct replica *rep);
+void pool_expire(struct twin *tw, struct replica *rep);
 uint32_t block_pages(const struct twin *tw, uint32_t block);
 /* Leading blocks of the path with (b + 1) B <= n_tokens that are cached. */
 uint32_t pool_run(const struct twin *tw, const struct replica *rep, const struct req *r,
                   uint32_t n_tokens);
 uint32_t pool_usable(const struct twin *tw, uint32_t run, uint32_t n_tokens);
-uint64_t pool_unheld_pages(const struct replica *rep, const struct req *r, uint32_t h);
 void pool_hold_hit(struct replica *rep, struct req *r, uint32_t h);
-void pool_alloc(struct replica *rep, struct req *r, uint64_t pages);
+void pool_alloc(struct twin *tw, struct replica *rep, struct req *r, uint32_t by, uint64_t pages);
 /* Publishes blocks up to the last one whose tokens are all among the first c. */
 void pool_publish(struct twin *tw, struct replica *rep, struct req *r, uint32_t c);
 void pool_release(struct twin *tw, struct replica *rep, struct req *r);
@@ -132,6 +178,8 @@ void tiers_load(struct twin *tw, struct replica *rep, struct req *r, const struc
 void tiers_after_step(struct twin *tw, struct replica *rep, struct req *r);
 void tiers_after_evict(struct twin *tw, struct replica *rep);
 uint64_t tiers_next(const struct twin *tw);
+uint64_t tiers_next_expiry(const struct twin *tw);
+void tiers_expire(struct twin *tw);
 void tiers_advance(struct twin *tw); /* one transfer that ends now */
 void step_load_done(struct twin *tw, struct req *r);
 

@@ -4,11 +4,6 @@
 
 #include "base/alloc.h"
 
-uint64_t pool_free(const struct replica *rep)
-{
-    return rep->plain + rep->queue_pages;
-}
-
 static uint64_t pages_below(const struct twin *tw, uint64_t block)
 {
     return block * tw->B / tw->P;
@@ -60,21 +55,137 @@ static void forget(struct replica *rep, struct copy *copy)
         list->youngest = copy->older;
 }
 
-static void evict_head(struct replica *rep)
+/* Pages of each tenant's copies. */
+static struct twin_use *use_of(const struct twin *tw, const struct replica *rep)
 {
-    struct copy *copy = rep->q_head;
+    struct twin_use *use = twin_alloc(tw->n_tenants, sizeof *use);
 
+    for (uint32_t i = 0; i < tw->n_nodes; i++)
+        for (const struct copy *c = rep->nodes[i].oldest; c; c = c->younger) {
+            use[c->tenant].used += c->pages;
+            use[c->tenant].unheld += c->queued ? c->pages : 0;
+            use[c->tenant].unheld_blocks += c->queued;
+        }
+    return use;
+}
+
+uint64_t pool_free(const struct twin *tw, const struct replica *rep, uint32_t by)
+{
+    if (!tw->ruled)
+        return rep->plain + rep->queue_pages;
+
+    struct twin_use *use = use_of(tw, rep);
+    uint64_t free = tenants_free(tw, 0, use, rep->plain, by);
+
+    kvc_free(use);
+    return free;
+}
+
+bool pool_fits(const struct twin *tw, const struct replica *rep, const struct req *r, uint32_t h,
+               uint64_t pages)
+{
+    struct twin_use *use = use_of(tw, rep);
+    uint64_t hit = 0, free = rep->plain + rep->queue_pages;
+
+    for (uint32_t b = 0; b < h; b++) {
+        const struct copy *c = rep->nodes[r->path[b]].oldest;
+
+        hit += c->queued ? c->pages : 0;
+        use[c->tenant].unheld -= c->queued ? c->pages : 0;
+    }
+    free = tw->ruled ? tenants_free(tw, 0, use, rep->plain, r->tenant) : free - hit;
+    kvc_free(use);
+    return pages <= free;
+}
+
+static void note_evicted(struct replica *rep, const struct copy *copy)
+{
+    if (rep->n_evicted == rep->cap_evicted) {
+        rep->cap_evicted = 2 * rep->cap_evicted + 16;
+        rep->evicted = kvc_realloc(rep->evicted, rep->cap_evicted, sizeof *rep->evicted);
+        rep->evicted_of = kvc_realloc(rep->evicted_of, rep->cap_evicted, sizeof *rep->evicted_of);
+    }
+    rep->evicted_of[rep->n_evicted] = copy->tenant;
+    rep->evicted[rep->n_evicted++] = copy->node;
+}
+
+static void evict(struct twin *tw, struct replica *rep, struct copy *copy, uint32_t by)
+{
     queue_remove(rep, copy);
     rep->plain += copy->pages;
     if (copy->node != TWIN_NONE) {
         forget(rep, copy);
-        if (rep->n_evicted == rep->cap_evicted) {
-            rep->cap_evicted = 2 * rep->cap_evicted + 16;
-            rep->evicted = kvc_realloc(rep->evicted, rep->cap_evicted, sizeof *rep->evicted);
-        }
-        rep->evicted[rep->n_evicted++] = copy->node;
+        if (!rep->nodes[copy->node].oldest)
+            tenants_lost(tw, 0, copy->node, copy->tenant, by);
+        if (by != TWIN_TTL || (copy->ttl->down && !rep->nodes[copy->node].oldest))
+            note_evicted(rep, copy);
     }
     kvc_free(copy);
+}
+
+static struct copy *victim(struct twin *tw, const struct replica *rep, uint32_t by, uint64_t take)
+{
+    struct twin_use *use;
+    struct copy *best = NULL;
+    uint64_t best_rank = 0, rank;
+
+    if (!tw->ruled)
+        return rep->q_head;
+    use = use_of(tw, rep);
+    for (struct copy *c = rep->q_head; c; c = c->q_next)
+        if (tenants_may_go(tw, 0, use, c->tenant, by, take, &rank) &&
+            (!best || rank < best_rank)) {
+            best = c;
+            best_rank = rank;
+        }
+    if (best && best->tenant != by && use[best->tenant].used <= tw->rules[best->tenant].reserve[0])
+        tw->out->wrong = "somebody's reserved block went to another";
+    kvc_free(use);
+    return best;
+}
+
+/* A hard quota keeps nothing beyond it that nobody holds. */
+static void trim(struct twin *tw, struct replica *rep, uint32_t tenant)
+{
+    while (tw->ruled && tw->rules[tenant].mode == KVC_QUOTA_HARD) {
+        struct twin_use *use = use_of(tw, rep);
+        struct copy *c = rep->q_head;
+        bool over = use[tenant].used > tw->rules[tenant].quota[0];
+
+        kvc_free(use);
+        while (c && c->tenant != tenant)
+            c = c->q_next;
+        if (!over || !c)
+            return;
+        evict(tw, rep, c, tenant);
+    }
+}
+
+uint64_t pool_next_expiry(const struct replica *rep)
+{
+    uint64_t first = KVC_TIME_NONE;
+
+    for (const struct copy *c = rep->q_head; c; c = c->q_next)
+        if (c->ttl && c->ttl->ns != KVC_TIME_NONE && c->touched_ns + c->ttl->ns < first)
+            first = c->touched_ns + c->ttl->ns;
+    return first;
+}
+
+/* The shortest TTL first, and of one the oldest. */
+void pool_expire(struct twin *tw, struct replica *rep)
+{
+    struct copy *due;
+
+    do {
+        due = NULL;
+        for (struct copy *c = rep->q_head; c; c = c->q_next)
+            if (c->ttl && c->ttl->ns != KVC_TIME_NONE && c->touched_ns + c->ttl->ns <= tw->now &&
+                (!due || c->ttl->ns < due->ttl->ns ||
+                 (c->ttl->ns == due->ttl->ns && c->ttl->down < due->ttl->down)))
+                due = c;
+        if (due)
+            evict(tw, rep, due, TWIN_TTL);
+    } while (due);
 }
 
 uint32_t pool_run(const struct twin *tw, const struct replica *rep, const struct req *r,
@@ -97,16 +208,6 @@ uint32_t pool_usable(const struct twin *tw, uint32_t run, uint32_t n_tokens)
     return (uint32_t)(whole < cap ? whole : cap);
 }
 
-uint64_t pool_unheld_pages(const struct replica *rep, const struct req *r, uint32_t h)
-{
-    uint64_t pages = 0;
-
-    for (uint32_t b = 0; b < h; b++)
-        if (rep->nodes[r->path[b]].oldest->queued)
-            pages += rep->nodes[r->path[b]].oldest->pages;
-    return pages;
-}
-
 void pool_hold_hit(struct replica *rep, struct req *r, uint32_t h)
 {
     r->h = r->pub = h;
@@ -122,10 +223,10 @@ void pool_hold_hit(struct replica *rep, struct req *r, uint32_t h)
     }
 }
 
-void pool_alloc(struct replica *rep, struct req *r, uint64_t pages)
+void pool_alloc(struct twin *tw, struct replica *rep, struct req *r, uint32_t by, uint64_t pages)
 {
     while (rep->plain < pages)
-        evict_head(rep);
+        evict(tw, rep, victim(tw, rep, by, pages), by);
     rep->plain -= pages;
     r->new_pages += pages;
     r->anon += pages;
@@ -142,6 +243,7 @@ void pool_publish(struct twin *tw, struct replica *rep, struct req *r, uint32_t 
         copy->node = r->path[r->pub];
         copy->pages = block_pages(tw, r->pub);
         copy->holders = 1;
+        copy->tenant = r->tenant;
         list = &rep->nodes[copy->node];
         copy->older = list->youngest;
         if (list->youngest)
@@ -153,6 +255,7 @@ void pool_publish(struct twin *tw, struct replica *rep, struct req *r, uint32_t 
         r->held[r->pub] = copy;
         tw->ever_published[copy->node] = true;
     }
+    trim(tw, rep, r->tenant);
 }
 
 void pool_release(struct twin *tw, struct replica *rep, struct req *r)
@@ -169,9 +272,15 @@ void pool_release(struct twin *tw, struct replica *rep, struct req *r)
             queue_push(rep, page);
         }
     }
-    for (uint32_t b = r->pub; b-- > 0;)
-        if (--r->held[b]->holders == 0)
-            queue_push(rep, r->held[b]);
+    for (uint32_t b = r->pub; b-- > 0;) {
+        struct copy *copy = r->held[b];
+
+        copy->ttl = tenants_longer(tw, copy->ttl, 0, r->tenant);
+        copy->touched_ns = tw->now;
+        if (--copy->holders == 0)
+            queue_push(rep, copy);
+    }
     r->anon = r->new_pages = 0;
     r->pub = r->h = r->usable = 0;
+    trim(tw, rep, r->tenant);
 }

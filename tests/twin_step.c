@@ -70,7 +70,7 @@ static void schedule_tokens(struct twin *tw, struct replica *rep, struct req *r,
     uint64_t need = pages_for(tw, r, (uint64_t)r->c + tokens);
 
     if (need > r->new_pages)
-        pool_alloc(rep, r, need - r->new_pages);
+        pool_alloc(tw, rep, r, r->tenant, need - r->new_pages);
     r->sched = tokens;
     *budget -= tokens < *budget ? tokens : *budget;
     pool_publish(tw, rep, r, r->c + tokens);
@@ -93,20 +93,53 @@ static void preempt_last(struct twin *tw, struct replica *rep)
     r->c = 0;
     r->state = REQ_WAITING;
     reqs_push_front(&rep->waiting, r);
+    for (uint32_t i = 1; i < rep->waiting.n && tw->rules[rep->waiting.at[i]->tenant].priority <
+                                                   tw->rules[r->tenant].priority; i++) {
+        rep->waiting.at[i - 1] = rep->waiting.at[i];
+        rep->waiting.at[i] = r;
+    }
     tw->out->preemptions++;
+}
+
+static bool decodes(const struct req *r)
+{
+    return r->generated && r->c + 1 == r->N;
+}
+
+/* Pages that decoding takes are nobody's wish: they come first, then all is published. */
+static bool alloc_decoding(struct twin *tw, struct replica *rep)
+{
+    bool preempted = false;
+
+    for (uint32_t i = 0; i < rep->running.n; i++) {
+        struct req *r = rep->running.at[i];
+        uint64_t need = pages_for(tw, r, (uint64_t)r->c + 1);
+
+        if (!decodes(r))
+            continue;
+        while (r->state == REQ_RUNNING && need > r->new_pages + pool_free(tw, rep, TWIN_DECODING)) {
+            preempt_last(tw, rep);
+            preempted = true;
+        }
+        if (r->state != REQ_RUNNING)
+            break;
+        if (need > r->new_pages)
+            pool_alloc(tw, rep, r, TWIN_DECODING, need - r->new_pages);
+    }
+    return preempted;
 }
 
 /* Returns whether anything was preempted. */
 static bool schedule_running(struct twin *tw, struct replica *rep, uint32_t *budget)
 {
-    bool preempted = false;
+    bool preempted = tw->ruled && alloc_decoding(tw, rep);
 
     for (uint32_t i = 0; i < rep->running.n && *budget > 0; i++) {
         struct req *r = rep->running.at[i];
         uint32_t left = r->N - r->c, tokens = left < *budget ? left : *budget;
 
         while (r->state == REQ_RUNNING && pages_for(tw, r, (uint64_t)r->c + tokens) >
-                                              r->new_pages + pool_free(rep)) {
+                                              r->new_pages + pool_free(tw, rep, r->tenant)) {
             preempt_last(tw, rep);
             preempted = true;
         }
@@ -146,7 +179,13 @@ static void count_misses(struct twin *tw, const struct replica *rep, struct req 
     other = other < r->n_full ? other : r->n_full;
     missed[KVC_MISS_ALIGNMENT] += above(run * B, &at);
     missed[KVC_MISS_OTHER_REPLICA] += above(other * B, &at);
-    missed[KVC_MISS_EVICTED] += above(ever * B, &at);
+    for (; at < ever * B; ) {
+        uint32_t to = tw->lost_to[r->path[at / B]];
+        uint64_t lost = above((at / B + 1) * B, &at);
+
+        missed[to == tw->n_tenants + 1 ? KVC_MISS_TTL : KVC_MISS_EVICTED] += lost;
+        tw->out->missed_to[r->tenant * (tw->n_tenants + TWIN_WHYS) + to] += lost;
+    }
     missed[KVC_MISS_NOT_READY] += above(r->asked * B, &at);
     missed[KVC_MISS_FIRST_SIGHT] += above(full, &at);
     missed[r->n_full && r->asked == r->n_full ? KVC_MISS_PARTIAL_BLOCK : KVC_MISS_FIRST_SIGHT] +=
@@ -191,7 +230,7 @@ static enum admit park(struct twin *tw, struct replica *rep, struct req *r,
     uint32_t h = (reach->usable + tw->B - 1) / tw->B;
 
     r->usable = reach->usable;
-    if (pages_for(tw, r, r->N) + pool_unheld_pages(rep, r, h) > pool_free(rep)) {
+    if (!pool_fits(tw, rep, r, h, pages_for(tw, r, r->N))) {
         r->usable = 0;
         return ADMIT_STOP;
     }
@@ -199,7 +238,7 @@ static enum admit park(struct twin *tw, struct replica *rep, struct req *r,
     tiers_touch(tw, rep, r);
     pool_hold_hit(rep, r, h);
     tiers_load(tw, rep, r, reach); /* first: what it reads must not fall to its own evictions */
-    pool_alloc(rep, r, pages_for(tw, r, r->N));
+    pool_alloc(tw, rep, r, r->tenant, pages_for(tw, r, r->N));
     reqs_remove(&rep->waiting, r);
     reqs_push(&rep->parked, r);
     r->state = REQ_PARKED;
@@ -234,8 +273,9 @@ static enum admit admit_waiting(struct twin *tw, struct replica *rep, uint32_t *
         tokens = left;
     }
     r->usable = reach.usable;
-    if (pages_for(tw, r, tw->sc->engine.reserve_full_prompt ? r->N : reach.usable + tokens) +
-            pool_unheld_pages(rep, r, h) > pool_free(rep)) {
+    if (!pool_fits(tw, rep, r, h,
+                   pages_for(tw, r, tw->sc->engine.reserve_full_prompt ? r->N
+                                                                       : reach.usable + tokens))) {
         r->usable = 0;
         return ADMIT_STOP;
     }

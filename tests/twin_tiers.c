@@ -11,7 +11,9 @@
 
 struct stored {
     uint32_t node, depth, holds; /* holds: loads reading it, and the write that brings it */
-    uint64_t touched, inserted;
+    uint32_t tenant;
+    uint64_t touched, inserted, touched_ns;
+    struct twin_ttl *ttl;
     bool readable;
 };
 
@@ -19,6 +21,7 @@ struct instance {
     uint64_t capacity; /* blocks */
     struct stored *at;
     uint32_t n, cap;
+    uint64_t *promised; /* by tenant: blocks that are about to come in */
 };
 
 struct transfer {
@@ -26,7 +29,7 @@ struct transfer {
     uint32_t tier, instance;
     struct req *request; /* load: who waits; write: whose blocks, NULL for evicted ones */
     uint32_t replica;
-    uint32_t *nodes, *depths, n;
+    uint32_t *nodes, *depths, *tenants, n;
 };
 
 struct twin_tiers {
@@ -41,7 +44,7 @@ struct twin_tiers {
 };
 
 struct batch { /* blocks to be stored, shallow first */
-    uint32_t *nodes, *depths, n;
+    uint32_t *nodes, *depths, *tenants, n;
 };
 
 static void must(bool ok)
@@ -136,6 +139,7 @@ void tiers_destroy(struct twin *tw)
     for (uint32_t i = 0; i < ts->n_transfers; i++) {
         kvc_free(ts->transfers[i].nodes);
         kvc_free(ts->transfers[i].depths);
+        kvc_free(ts->transfers[i].tenants);
     }
     kvc_links_destroy(ts->links);
     kvc_free(ts->transfers);
@@ -203,6 +207,8 @@ void tiers_reach(const struct twin *tw, const struct replica *rep, const struct 
     }
 }
 
+static void touch(struct twin *tw, int k, struct stored *s, uint64_t stamp, uint32_t by);
+
 void tiers_touch(struct twin *tw, const struct replica *rep, const struct req *r)
 {
     for (int k = 0; k < 3; k++) {
@@ -217,7 +223,7 @@ void tiers_touch(struct twin *tw, const struct replica *rep, const struct req *r
             s = find(inst, r->path[b]);
             if (!s || !s->readable)
                 break;
-            s->touched = stamp;
+            touch(tw, k, s, stamp, r->tenant);
         }
     }
 }
@@ -227,47 +233,141 @@ void tiers_touch(struct twin *tw, const struct replica *rep, const struct req *r
 static void store(struct twin *tw, int k, uint32_t instance, struct batch *batch,
                   const struct replica *rep, struct req *r, bool at_once);
 
-static uint32_t victim(const struct twin *tw, int k, const struct instance *inst)
+static struct twin_use *use_of(const struct twin *tw, const struct instance *inst)
+{
+    struct twin_use *use = twin_alloc(tw->n_tenants, sizeof *use);
+
+    for (uint32_t i = 0; i < inst->n; i++) {
+        use[inst->at[i].tenant].used++;
+        use[inst->at[i].tenant].unheld += inst->at[i].holds == 0;
+        use[inst->at[i].tenant].unheld_blocks += inst->at[i].holds == 0;
+    }
+    for (uint32_t t = 0; t < tw->n_tenants; t++)
+        use[t].used += inst->promised ? inst->promised[t] : 0;
+    return use;
+}
+
+/* only_own: for a hard quota, which gives way to itself whatever room there is. */
+static uint32_t victim(struct twin *tw, int k, const struct instance *inst, uint32_t by,
+                       uint64_t take, bool only_own)
 {
     bool fifo = strcmp(tw->sc->tiers[k].policy, "fifo") == 0;
+    struct twin_use *use = use_of(tw, inst);
     uint32_t best = TWIN_NONE;
+    uint64_t rank, best_rank = 0;
 
     for (uint32_t i = 0; i < inst->n; i++) {
         const struct stored *s = &inst->at[i], *v = best == TWIN_NONE ? NULL : &inst->at[best];
         uint64_t mine = fifo ? s->inserted : s->touched;
         uint64_t other = !v ? 0 : fifo ? v->inserted : v->touched;
 
-        if (s->holds == 0 && (!v || mine < other || (mine == other && s->depth > v->depth)))
+        if (s->holds || !tenants_may_go(tw, 1 + k, use, s->tenant, by, take, &rank) ||
+            (only_own && s->tenant != by))
+            continue;
+        if (!v || rank < best_rank ||
+            (rank == best_rank && (mine < other || (mine == other && s->depth > v->depth)))) {
             best = i;
+            best_rank = rank;
+        }
     }
+    if (best != TWIN_NONE && inst->at[best].tenant != by &&
+        use[inst->at[best].tenant].used <= tw->rules[inst->at[best].tenant].reserve[1 + k])
+        tw->out->wrong = "somebody's reserved block went to another";
+    kvc_free(use);
     return best;
 }
 
-/* Evicts until need more blocks fit or nothing unheld is left; what leaves goes to a lower tier
- * that is written on eviction. */
-static void give_room(struct twin *tw, int k, uint32_t instance, uint64_t need,
-                      const struct replica *rep)
+static void remember(struct batch *gone, const struct stored *s)
 {
-    struct instance *inst = &tw->tiers->of[k][instance];
-    struct batch gone = {twin_alloc(inst->n, sizeof(uint32_t)),
-                         twin_alloc(inst->n, sizeof(uint32_t)), 0};
+    for (uint32_t i = gone->n++; i > 0; i--) {
+        gone->nodes[i] = gone->nodes[i - 1];
+        gone->depths[i] = gone->depths[i - 1];
+        gone->tenants[i] = gone->tenants[i - 1];
+    }
+    gone->nodes[0] = s->node;
+    gone->depths[0] = s->depth;
+    gone->tenants[0] = s->tenant;
+}
+
+static void evict(struct twin *tw, int k, struct instance *inst, uint32_t at, uint32_t by,
+                  struct batch *gone)
+{
+    struct stored s = inst->at[at];
+
+    inst->at[at] = inst->at[--inst->n];
+    tenants_lost(tw, 1 + k, s.node, s.tenant, by);
+    if (by != TWIN_TTL)
+        tw->out->tier_evicted_blocks[k]++;
+    if (by != TWIN_TTL || s.ttl->down)
+        remember(gone, &s);
+}
+
+static uint64_t excess(const struct twin *tw, int k, const struct instance *inst, uint32_t by,
+                       uint64_t more)
+{
+    struct twin_use *use = use_of(tw, inst);
+    uint64_t used = use[by].used + more, quota = tw->rules[by].quota[1 + k];
+
+    kvc_free(use);
+    return tw->rules[by].mode == KVC_QUOTA_HARD && used > quota ? used - quota : 0;
+}
+
+/* Makes way for as many of need blocks of a tenant's as can be. Returns how many. */
+static uint64_t give_room(struct twin *tw, int k, struct instance *inst, uint64_t need,
+                          uint32_t by, struct batch *gone)
+{
+    struct twin_use *use = use_of(tw, inst);
+    uint64_t taken = inst->n, room, over;
     uint32_t v;
+
+    for (uint32_t t = 0; t < tw->n_tenants; t++)
+        taken += inst->promised[t];
+    room = tenants_free(tw, 1 + k, use, inst->capacity - taken, by);
+    kvc_free(use);
+    room = room < need ? room : need;
+    while ((over = excess(tw, k, inst, by, room)) &&
+           (v = victim(tw, k, inst, by, room, true)) != TWIN_NONE) {
+        evict(tw, k, inst, v, by, gone);
+        taken--;
+    }
+    room = room > over ? room - over : 0;
+    while (taken + room > inst->capacity) {
+        v = victim(tw, k, inst, by, room, false);
+        must(v != TWIN_NONE);
+        evict(tw, k, inst, v, by, gone);
+        taken--;
+    }
+    return room;
+}
+
+static struct batch batch_new(uint32_t n)
+{
+    return (struct batch){twin_alloc(n, sizeof(uint32_t)), twin_alloc(n, sizeof(uint32_t)),
+                          twin_alloc(n, sizeof(uint32_t)), 0};
+}
+
+static void batch_add(struct batch *b, uint32_t node, uint32_t depth, uint32_t tenant)
+{
+    b->nodes[b->n] = node;
+    b->depths[b->n] = depth;
+    b->tenants[b->n++] = tenant;
+}
+
+static void batch_free(struct batch *b)
+{
+    kvc_free(b->nodes);
+    kvc_free(b->depths);
+    kvc_free(b->tenants);
+}
+
+/* What left goes to a lower tier that is written on eviction. */
+static void pass_down(struct twin *tw, int k, struct batch *gone, const struct replica *rep)
+{
     int below = next_tier(tw, k);
 
-    while (inst->n + need > inst->capacity && (v = victim(tw, k, inst)) != TWIN_NONE) {
-        for (uint32_t i = gone.n++; i > 0; i--) {
-            gone.nodes[i] = gone.nodes[i - 1];
-            gone.depths[i] = gone.depths[i - 1];
-        }
-        gone.nodes[0] = inst->at[v].node;
-        gone.depths[0] = inst->at[v].depth;
-        inst->at[v] = inst->at[--inst->n];
-        tw->out->tier_evicted_blocks[k]++;
-    }
-    if (gone.n && below >= 0 && !written_through(tw, below))
-        store(tw, below, instance_of(tw, below, rep->index), &gone, rep, NULL, false);
-    kvc_free(gone.nodes);
-    kvc_free(gone.depths);
+    if (gone->n && below >= 0 && !written_through(tw, below))
+        store(tw, below, instance_of(tw, below, rep->index), gone, rep, NULL, false);
+    batch_free(gone);
 }
 
 static struct transfer *new_transfer(struct twin_tiers *ts, uint32_t n)
@@ -283,6 +383,7 @@ static struct transfer *new_transfer(struct twin_tiers *ts, uint32_t n)
     memset(t, 0, sizeof *t);
     t->nodes = twin_alloc(n, sizeof *t->nodes);
     t->depths = twin_alloc(n, sizeof *t->depths);
+    t->tenants = twin_alloc(n, sizeof *t->tenants);
     return t;
 }
 
@@ -310,38 +411,49 @@ static void start(struct twin *tw, const struct transfer *t, bool host, bool own
     must(kvc_links_start(tw->tiers->links, tw->now, &spec, NULL, NULL) == KVC_OK);
 }
 
-static void insert(struct twin *tw, struct instance *inst, uint32_t node, uint32_t depth,
+static void insert(struct twin *tw, int k, struct instance *inst, const struct batch *b, uint32_t i,
                    uint64_t stamp, bool at_once)
 {
-    (void)tw;
     if (inst->n == inst->cap) {
         inst->cap = 2 * inst->cap + 16;
         inst->at = kvc_realloc(inst->at, inst->cap, sizeof *inst->at);
         must(inst->at);
     }
-    inst->at[inst->n++] = (struct stored){node, depth, !at_once, stamp, stamp, at_once};
+    inst->at[inst->n++] = (struct stored){
+        b->nodes[i], b->depths[i], !at_once, b->tenants[i], stamp, stamp, tw->now,
+        tenants_longer(tw, NULL, 1 + k, b->tenants[i]), at_once};
+}
+
+/* In order of insertion a block's time counts from then. */
+static void touch(struct twin *tw, int k, struct stored *s, uint64_t stamp, uint32_t by)
+{
+    s->touched = stamp;
+    if (strcmp(tw->sc->tiers[k].policy, "fifo") == 0)
+        return;
+    s->touched_ns = tw->now;
+    s->ttl = tenants_longer(tw, s->ttl, 1 + k, by);
 }
 
 /* The end of a write, or an insertion: touches the blocks, the last one first, then the leading
  * stored run of the path up to each. */
-static void came_in(struct twin *tw, struct instance *inst, const uint32_t *nodes, uint32_t n)
+static void came_in(struct twin *tw, int k, struct instance *inst, const struct batch *b)
 {
     uint64_t stamp;
 
-    for (uint32_t i = n; i-- > 0;)
-        find(inst, nodes[i])->touched = ++tw->tiers->stamp;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t *run = twin_alloc(tw->node_depth[nodes[i]] + 1, sizeof *run), k = 0;
+    for (uint32_t i = b->n; i-- > 0;)
+        touch(tw, k, find(inst, b->nodes[i]), ++tw->tiers->stamp, b->tenants[i]);
+    for (uint32_t i = 0; i < b->n; i++) {
+        uint32_t *run = twin_alloc(tw->node_depth[b->nodes[i]] + 1, sizeof *run), n = 0;
 
-        for (uint32_t node = nodes[i]; node != TWIN_NONE; node = tw->node_parent[node])
-            run[k++] = node;
+        for (uint32_t node = b->nodes[i]; node != TWIN_NONE; node = tw->node_parent[node])
+            run[n++] = node;
         stamp = ++tw->tiers->stamp;
-        while (k-- > 0) {
-            struct stored *s = find(inst, run[k]);
+        while (n-- > 0) {
+            struct stored *s = find(inst, run[n]);
 
             if (!s || !s->readable)
                 break;
-            s->touched = stamp;
+            touch(tw, k, s, stamp, b->tenants[i]);
         }
         kvc_free(run);
     }
@@ -354,37 +466,48 @@ static void store(struct twin *tw, int k, uint32_t instance, struct batch *batch
     struct twin_tiers *ts = tw->tiers;
     struct instance *inst = &ts->of[k][instance];
     uint64_t block_bytes = tw->B * tw->setup->kv_bytes_per_token;
+    struct batch lack = batch_new(batch->n), in = batch_new(batch->n), gone = batch_new(inst->n);
     struct transfer *t;
-    uint32_t n = 0;
 
     for (uint32_t i = 0; i < batch->n; i++)
-        if (!find(inst, batch->nodes[i])) {
-            batch->nodes[n] = batch->nodes[i];
-            batch->depths[n++] = batch->depths[i];
-        }
-    if (n == 0)
-        return;
-    give_room(tw, k, instance, n, rep);
-    if (inst->n + n > inst->capacity)
-        n = inst->capacity > inst->n ? (uint32_t)(inst->capacity - inst->n) : 0;
-    if (n == 0)
-        return;
-    for (uint32_t i = n; i-- > 0;) /* the last one is the oldest */
-        insert(tw, inst, batch->nodes[i], batch->depths[i], ++ts->stamp, at_once);
-    if (at_once) {
-        came_in(tw, inst, batch->nodes, n);
+        if (!find(inst, batch->nodes[i]))
+            batch_add(&lack, batch->nodes[i], batch->depths[i], batch->tenants[i]);
+    inst->promised = twin_alloc(tw->n_tenants, sizeof *inst->promised);
+    for (uint32_t i = 0, n; i < lack.n; i += n) { /* what one tenant brings in a row */
+        uint32_t tenant = lack.tenants[i];
+
+        for (n = 1; i + n < lack.n && lack.tenants[i + n] == tenant;)
+            n++;
+        uint64_t room = give_room(tw, k, inst, n, tenant, &gone);
+
+        inst->promised[tenant] += room;
+        for (uint32_t j = i; j < i + room; j++)
+            batch_add(&in, lack.nodes[j], lack.depths[j], tenant);
+    }
+    batch_free(&lack);
+    kvc_free(inst->promised);
+    inst->promised = NULL;
+    for (uint32_t i = in.n; i-- > 0;) /* the last one is the oldest */
+        insert(tw, k, inst, &in, i, ++ts->stamp, at_once);
+    if (at_once)
+        came_in(tw, k, inst, &in);
+    pass_down(tw, k, &gone, rep);
+    if (at_once || !in.n) {
+        batch_free(&in);
         return;
     }
-    t = new_transfer(ts, n);
+    t = new_transfer(ts, in.n);
     t->tier = (uint32_t)k;
     t->instance = instance;
     t->request = r;
     t->replica = rep->index;
-    t->n = n;
-    memcpy(t->nodes, batch->nodes, n * sizeof *t->nodes);
-    memcpy(t->depths, batch->depths, n * sizeof *t->depths);
-    tw->out->tier_written_blocks[k] += n;
-    start(tw, t, next_tier(tw, -1) == k, k > 0, n * block_bytes);
+    t->n = in.n;
+    memcpy(t->nodes, in.nodes, in.n * sizeof *t->nodes);
+    memcpy(t->depths, in.depths, in.n * sizeof *t->depths);
+    memcpy(t->tenants, in.tenants, in.n * sizeof *t->tenants);
+    tw->out->tier_written_blocks[k] += in.n;
+    start(tw, t, next_tier(tw, -1) == k, k > 0, in.n * block_bytes);
+    batch_free(&in);
 }
 
 /* ---- writes ---- */
@@ -393,7 +516,7 @@ void tiers_after_step(struct twin *tw, struct replica *rep, struct req *r)
 {
     int k = next_tier(tw, -1);
     uint64_t chunk, tokens;
-    uint32_t to, from, at = 0;
+    uint32_t to, from;
     struct batch batch;
 
     if (k < 0 || !written_through(tw, k))
@@ -410,16 +533,11 @@ void tiers_after_step(struct twin *tw, struct replica *rep, struct req *r)
     r->offered = to;
     if (tw->sc->tiers[k].write == KVC_WRITE_SELECTIVE && to > r->shared)
         to = r->shared;
-    batch.nodes = twin_alloc(r->n_path, sizeof *batch.nodes);
-    batch.depths = twin_alloc(r->n_path, sizeof *batch.depths);
-    for (uint32_t b = from; b < to; b++) {
-        batch.nodes[at] = r->path[b];
-        batch.depths[at++] = b;
-    }
-    batch.n = at;
+    batch = batch_new(r->n_path);
+    for (uint32_t b = from; b < to; b++)
+        batch_add(&batch, r->path[b], b, r->tenant);
     store(tw, k, instance_of(tw, k, rep->index), &batch, rep, r, false);
-    kvc_free(batch.nodes);
-    kvc_free(batch.depths);
+    batch_free(&batch);
 }
 
 void tiers_after_evict(struct twin *tw, struct replica *rep)
@@ -429,9 +547,7 @@ void tiers_after_evict(struct twin *tw, struct replica *rep)
 
     if (k < 0 || written_through(tw, k))
         return;
-    batch.n = 0;
-    batch.nodes = twin_alloc(rep->n_evicted, sizeof *batch.nodes);
-    batch.depths = twin_alloc(rep->n_evicted, sizeof *batch.depths);
+    batch = batch_new(rep->n_evicted);
     for (uint32_t i = rep->n_evicted; i-- > 0;) {
         uint32_t node = rep->evicted[i], seen = 0;
 
@@ -439,20 +555,17 @@ void tiers_after_evict(struct twin *tw, struct replica *rep)
             seen |= batch.nodes[j] == node;
         if (seen || (rep->nodes[node].oldest && !tw->setup->evict_any_copy))
             continue;
-        batch.nodes[batch.n] = node;
-        batch.depths[batch.n++] = tw->node_depth[node];
+        batch_add(&batch, node, tw->node_depth[node], rep->evicted_of[i]);
     }
     store(tw, k, instance_of(tw, k, rep->index), &batch, rep, NULL, false);
-    kvc_free(batch.nodes);
-    kvc_free(batch.depths);
+    batch_free(&batch);
 }
 
 static void written(struct twin *tw, const struct transfer *t)
 {
     struct instance *inst = &tw->tiers->of[t->tier][t->instance];
     int below = next_tier(tw, (int)t->tier);
-    struct batch batch = {twin_alloc(t->n, sizeof(uint32_t)),
-                          twin_alloc(t->n, sizeof(uint32_t)), 0};
+    struct batch batch = batch_new(t->n), here = {t->nodes, t->depths, t->tenants, t->n};
     uint64_t chunk = below >= 0 ? chunk_of(tw, below) : 1;
     uint64_t tokens = t->n ? ((uint64_t)t->depths[t->n - 1] + 1) * tw->B / chunk * chunk : 0;
 
@@ -462,21 +575,19 @@ static void written(struct twin *tw, const struct transfer *t)
         s->readable = true;
         s->holds--;
     }
-    came_in(tw, inst, t->nodes, t->n);
+    came_in(tw, (int)t->tier, inst, &here);
     for (uint32_t i = 0; i < t->n; i++) {
         if (t->request && ((uint64_t)t->depths[i] + 1) * tw->B > tokens)
             continue; /* "in the same way": whole chunks of that tier */
         if (below >= 0 && (tw->sc->tiers[below].write == KVC_WRITE_THROUGH ||
                            (t->request && t->depths[i] < t->request->shared))) {
-            batch.nodes[batch.n] = t->nodes[i];
-            batch.depths[batch.n++] = t->depths[i];
+            batch_add(&batch, t->nodes[i], t->depths[i], t->tenants[i]);
         }
     }
     if (below >= 0 && written_through(tw, below))
         store(tw, below, instance_of(tw, below, t->replica), &batch, &tw->rep[t->replica],
               t->request, false);
-    kvc_free(batch.nodes);
-    kvc_free(batch.depths);
+    batch_free(&batch);
 }
 
 /* ---- loads ---- */
@@ -516,7 +627,7 @@ static void load_ended(struct twin *tw, struct transfer *t)
     struct req *r = t->request;
     struct replica *rep = &tw->rep[r->replica];
     struct instance *inst = &tw->tiers->of[t->tier][t->instance];
-    struct batch up = {twin_alloc(t->n, sizeof(uint32_t)), twin_alloc(t->n, sizeof(uint32_t)), 0};
+    struct batch up = batch_new(t->n);
     uint64_t stamp = ++tw->tiers->stamp;
 
     for (uint32_t j = 0; j < t->n; j++) {
@@ -524,10 +635,9 @@ static void load_ended(struct twin *tw, struct transfer *t)
         bool whole = ((uint64_t)t->depths[j] + 1) * tw->B <= r->load_T;
 
         s->holds--;
-        s->touched = stamp;
+        touch(tw, (int)t->tier, s, stamp, r->tenant);
         if (whole && t->tier > 0) {
-            up.nodes[up.n] = t->nodes[j];
-            up.depths[up.n++] = t->depths[j];
+            batch_add(&up, t->nodes[j], t->depths[j], r->tenant);
         }
         if (whole && !tw->sc->tiers[t->tier].inclusive && s->holds == 0)
             drop(inst, t->nodes[j]);
@@ -538,8 +648,71 @@ static void load_ended(struct twin *tw, struct transfer *t)
         store(tw, 0, instance_of(tw, 0, rep->index), &up, rep, r, true);
     if (--r->loads_open == 0)
         step_load_done(tw, r);
-    kvc_free(up.nodes);
-    kvc_free(up.depths);
+    batch_free(&up);
+}
+
+/* ---- time's up ---- */
+
+static bool expires_before(const struct stored *a, const struct stored *b, bool fifo)
+{
+    uint64_t x = fifo ? a->inserted : a->touched, y = fifo ? b->inserted : b->touched;
+
+    if (a->ttl->ns != b->ttl->ns)
+        return a->ttl->ns < b->ttl->ns;
+    if (a->ttl->down != b->ttl->down)
+        return a->ttl->down < b->ttl->down;
+    return x < y || (x == y && a->depth > b->depth);
+}
+
+static bool due(const struct stored *s, uint64_t now)
+{
+    return s->holds == 0 && s->ttl->ns != KVC_TIME_NONE && s->touched_ns + s->ttl->ns <= now;
+}
+
+uint64_t tiers_next_expiry(const struct twin *tw)
+{
+    uint64_t first = KVC_TIME_NONE;
+
+    for (int k = 0; k < 3; k++)
+        for (uint32_t i = 0; i < tw->tiers->n_of[k]; i++)
+            for (uint32_t j = 0; j < tw->tiers->of[k][i].n; j++) {
+                const struct stored *s = &tw->tiers->of[k][i].at[j];
+
+                if (s->holds == 0 && s->ttl->ns != KVC_TIME_NONE &&
+                    s->touched_ns + s->ttl->ns < first)
+                    first = s->touched_ns + s->ttl->ns;
+            }
+    return first;
+}
+
+static void expire_instance(struct twin *tw, int k, uint32_t i)
+{
+    struct instance *inst = &tw->tiers->of[k][i];
+    struct batch gone = batch_new(inst->n);
+    bool fifo = strcmp(tw->sc->tiers[k].policy, "fifo") == 0;
+    uint32_t rep = 0;
+
+    for (;;) {
+        uint32_t best = TWIN_NONE;
+
+        for (uint32_t j = 0; j < inst->n; j++)
+            if (due(&inst->at[j], tw->now) &&
+                (best == TWIN_NONE || expires_before(&inst->at[j], &inst->at[best], fifo)))
+                best = j;
+        if (best == TWIN_NONE)
+            break;
+        evict(tw, k, inst, best, TWIN_TTL, &gone);
+    }
+    while (instance_of(tw, k, rep) != i) /* the first replica that uses it */
+        rep++;
+    pass_down(tw, k, &gone, &tw->rep[rep]);
+}
+
+void tiers_expire(struct twin *tw)
+{
+    for (int k = 0; k < 3; k++)
+        for (uint32_t i = 0; i < tw->tiers->n_of[k]; i++)
+            expire_instance(tw, k, i);
 }
 
 uint64_t tiers_next(const struct twin *tw)
