@@ -162,8 +162,48 @@ static void old_and_new_names_are_one(void **state)
     kvc_trace_destroy(t);
 }
 
-/* Three spellings of one prompt make the same blocks. */
-static void texts_in_three_conventions_agree(void **state)
+#define KEY(name) "{\"key\":\"" name "\",\"value\":"
+#define STRING(text) "{\"stringValue\":\"" text "\"}"
+#define LIST(values) "{\"arrayValue\":{\"values\":[" values "]}}"
+#define KVLIST(pairs) "{\"kvlistValue\":{\"values\":[" pairs "]}}"
+
+/* An answer that is a value of OTLP is counted like its text; null and empty values are nothing. */
+static void answers_as_values_are_read(void **state)
+{
+    (void)state;
+    static const char *const answers[] = {
+        STRING("[{\\\"role\\\":\\\"assistant\\\",\\\"content\\\":\\\"It ends in the lake, "
+               "some say\\\"}]"),
+        LIST(KVLIST(KEY("role") STRING("assistant") "},"
+                    KEY("content") STRING("It ends in the lake, some say") "}")),
+    };
+    uint32_t tokens[2];
+    for (size_t i = 0; i < 2; i++) {
+        char text[2048];
+        struct kvc_import_report r;
+        snprintf(text, sizeof(text),
+                 "{\"traceId\":\"t\",\"spanId\":\"1\",\"startTimeUnixNano\":"
+                 "\"1772438400000000000\",\"attributes\":["
+                 KEY("gen_ai.operation.name") STRING("chat") "},"
+                 KEY("gen_ai.tool.definitions") "{\"arrayValue\":{}}},"
+                 KEY("gen_ai.usage.input_tokens") "{\"intValue\":\"9\"}},"
+                 KEY("gen_ai.input.messages")
+                     LIST(KVLIST(KEY("role") STRING("user") "}," KEY("content") "{}}")) "},"
+                 KEY("gen_ai.output.messages") "%s}]}\n", answers[i]);
+        struct kvc_import_options o = { .struct_size = sizeof(o), .tokenizer = "bytes:4",
+                                        .format = "otel-genai" };
+        struct kvc_trace *t = NULL;
+        const char *path = trace_text("answer", text);
+        assert_int_equal(kvc_trace_import(&t, &path, 1, &o, &r, NULL), KVC_OK);
+        tokens[i] = t->output_tokens[0];
+        kvc_trace_destroy(t);
+    }
+    assert_true(tokens[0] >= 7);
+    assert_int_equal(tokens[0], tokens[1]);
+}
+
+/* Five spellings of one prompt make the same blocks. */
+static void texts_in_all_conventions_agree(void **state)
 {
     (void)state;
     struct kvc_import_report r;
@@ -182,8 +222,26 @@ static void texts_in_three_conventions_agree(void **state)
         HEAD "\"gen_ai.prompt.0.role\":\"system\",\"gen_ai.prompt.0.content\":\"" SYSTEM "\","
              "\"gen_ai.prompt.1.role\":\"user\","
              "\"gen_ai.prompt.1.content\":\"Where does the river \\\"Rur\\\" end?\"}}\n",
+        /* values that are no text: as JSON, and as OTLP wraps them */
+        HEAD "\"gen_ai.system_instructions\":[{\"type\":\"text\",\"content\":\"" SYSTEM "\"}],"
+             "\"gen_ai.input.messages\":[{\"role\":\"user\",\"parts\":[{\"type\":\"text\","
+             "\"content\":\"Where does the river \\\"Rur\\\" end?\"}]}]}}\n",
+        "{\"traceId\":\"t\",\"spanId\":\"1\",\"startTimeUnixNano\":\"1772438400000000000\","
+        "\"attributes\":["
+        KEY("gen_ai.operation.name") STRING("chat") "},"
+        KEY("gen_ai.usage.input_tokens") "{\"intValue\":\"40\"}},"
+        KEY("gen_ai.usage.output_tokens") "{\"intValue\":4}},"
+        KEY("gen_ai.system_instructions")
+            LIST(KVLIST(KEY("type") STRING("text") "}," KEY("content") STRING(SYSTEM) "}")) "},"
+        KEY("gen_ai.input.messages")
+            LIST(KVLIST(KEY("role") STRING("user") "},"
+                        KEY("parts") LIST(KVLIST(
+                            KEY("type") STRING("text") "},"
+                            KEY("content") STRING("Where does the river \\\"Rur\\\" end?") "}"))
+                        "}")) "}"
+        "]}\n",
     };
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct kvc_import_options o = { .struct_size = sizeof(o), .block_tokens = 8,
                                         .tokenizer = "bytes:4", .format = "otel-genai" };
         struct kvc_trace *t = NULL;
@@ -209,7 +267,8 @@ int main(void)
         cmocka_unit_test(stated_counts_are_kept_and_a_turn_is_no_part_of_its_parent),
         cmocka_unit_test(only_the_innermost_call_counts),
         cmocka_unit_test(old_and_new_names_are_one),
-        cmocka_unit_test(texts_in_three_conventions_agree),
+        cmocka_unit_test(texts_in_all_conventions_agree),
+        cmocka_unit_test(answers_as_values_are_read),
     };
     return cmocka_run_group_tests(tests, trace_files_setup, trace_files_teardown);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "traces/formats/otel_span.h"
 
+#include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -29,28 +31,39 @@ static const struct kvc_jval *unwrap(const struct kvc_jval *v)
     return NULL;
 }
 
-static const struct kvc_jval *find(const struct kvc_jval *attributes, const char *name)
+static const struct kvc_jval *as_it_is(const struct kvc_jval *v)
+{
+    return v;
+}
+
+typedef const struct kvc_jval *(*form_of)(const struct kvc_jval *v);
+
+static const struct kvc_jval *find(const struct kvc_jval *attributes, const char *name,
+                                   form_of form)
 {
     if (!attributes)
         return NULL;
-    if (kvc_jval_kind(attributes) == KVC_JOBJECT)
-        return unwrap(kvc_jval_member(attributes, name));
+    if (kvc_jval_kind(attributes) == KVC_JOBJECT) {
+        const struct kvc_jval *v = kvc_jval_member(attributes, name);
+        return v ? form(v) : NULL;
+    }
     for (const struct kvc_jval *v = kvc_jval_first(attributes); v; v = kvc_jval_next(v)) {
         const struct kvc_jval *key = kvc_field_member(v, "key");
         if (key && kvc_jval_string(key) && strcmp(kvc_jval_string(key), name) == 0)
-            return unwrap(kvc_field_member(v, "value"));
+            return form(kvc_field_member(v, "value"));
     }
     return NULL;
 }
 
-static const struct kvc_jval *find_any(const struct kvc_jval *attributes, const char *names)
+static const struct kvc_jval *find_any(const struct kvc_jval *attributes, const char *names,
+                                       form_of form)
 {
     char name[80];
     const struct kvc_jval *v = NULL;
     for (const char *p = names; *p && !v;) {
         size_t n = strcspn(p, "|");
         snprintf(name, sizeof(name), "%.*s", (int)n, p);
-        v = find(attributes, name);
+        v = find(attributes, name, form);
         p += n + (p[n] == '|');
     }
     return v;
@@ -68,13 +81,13 @@ static const struct kvc_jval *attributes(const struct kvc_otel_span *s)
 
 const struct kvc_jval *kvc_otel_attribute(const struct kvc_otel_span *s, const char *names)
 {
-    return find_any(attributes(s), names);
+    return find_any(attributes(s), names, unwrap);
 }
 
 const struct kvc_jval *kvc_otel_resource(const struct kvc_otel_span *s, const char *names)
 {
     const struct kvc_jval *own = container(kvc_field_member(s->v, "resource_attributes"));
-    return find_any(own ? own : container(s->resource), names);
+    return find_any(own ? own : container(s->resource), names, unwrap);
 }
 
 /* NULL: no text. */
@@ -233,6 +246,102 @@ static void member(struct kvc_text *t, const char *key, const char *text)
         quote(t, text);
 }
 
+/* A value of OTLP as the JSON that it stands for: arrayValue a list, kvlistValue an object. */
+static void put_value(struct kvc_json *j, const char *key, const struct kvc_jval *v);
+
+/* What a wrapper {"arrayValue": {"values": [..]}} holds; false: another one. */
+static bool wrapped_list(const struct kvc_jval *v, const char *kind, const struct kvc_jval **list)
+{
+    const struct kvc_jval *inner = kvc_jval_member(v, kind);
+    if (!inner)
+        return false;
+    const struct kvc_jval *values = kvc_jval_kind(inner) == KVC_JOBJECT
+                                        ? kvc_jval_member(inner, "values") : NULL;
+    *list = values && kvc_jval_kind(values) == KVC_JARRAY ? kvc_jval_first(values) : NULL;
+    return true;
+}
+
+static void put_list(struct kvc_json *j, const char *key, const struct kvc_jval *first)
+{
+    kvc_json_open_array(j, key);
+    for (const struct kvc_jval *m = first; m; m = kvc_jval_next(m))
+        put_value(j, NULL, m);
+    kvc_json_close(j);
+}
+
+static void put_pairs(struct kvc_json *j, const char *key, const struct kvc_jval *first)
+{
+    kvc_json_open_object(j, key);
+    for (const struct kvc_jval *m = first; m; m = kvc_jval_next(m)) {
+        const struct kvc_jval *name = kvc_field_member(m, "key");
+        const struct kvc_jval *value = kvc_field_member(m, "value");
+        if (name && kvc_jval_string(name) && value)
+            put_value(j, kvc_jval_string(name), value);
+    }
+    kvc_json_close(j);
+}
+
+static void put_object(struct kvc_json *j, const char *key, const struct kvc_jval *v)
+{
+    static const char *const scalars[] = { "stringValue", "intValue", "doubleValue", "boolValue",
+                                           "bytesValue" };
+    const struct kvc_jval *first = NULL, *inner;
+    if (wrapped_list(v, "arrayValue", &first)) {
+        put_list(j, key, first);
+        return;
+    }
+    if (wrapped_list(v, "kvlistValue", &first)) {
+        put_pairs(j, key, first);
+        return;
+    }
+    for (size_t i = 0; i < sizeof(scalars) / sizeof(scalars[0]); i++)
+        if ((inner = kvc_jval_member(v, scalars[i])) && !container(inner)) {
+            put_value(j, key, inner);
+            return;
+        }
+    kvc_json_open_object(j, key);
+    for (const struct kvc_jval *m = kvc_jval_first(v); m; m = kvc_jval_next(m))
+        put_value(j, kvc_jval_key(m), m);
+    kvc_json_close(j);
+}
+
+static void put_value(struct kvc_json *j, const char *key, const struct kvc_jval *v)
+{
+    bool yes;
+    size_t n;
+    const char *digits = kvc_jval_digits(v, &n);
+    char number[64];
+    if (kvc_jval_kind(v) == KVC_JOBJECT)
+        put_object(j, key, v);
+    else if (kvc_jval_kind(v) == KVC_JARRAY)
+        put_list(j, key, kvc_jval_first(v));
+    else if (kvc_jval_string(v))
+        kvc_json_string(j, key, kvc_jval_string(v));
+    else if (digits && n < sizeof(number)) {
+        snprintf(number, sizeof(number), "%.*s", (int)n, digits);
+        kvc_json_raw(j, key, number);
+    } else if (kvc_jval_bool(v, &yes))
+        kvc_json_bool(j, key, yes);
+    else
+        kvc_json_null(j, key);
+}
+
+/* An attribute's text; of one that is a list or an object its JSON, which *made then holds, for
+ * kvc_free. NULL: neither. */
+static const char *text_or_json(const struct kvc_otel_span *s, const char *names, char **made)
+{
+    const char *text = text_of(s, names);
+    const struct kvc_jval *v = text ? NULL : container(find_any(attributes(s), names, as_it_is));
+    struct kvc_json j;
+    *made = NULL;
+    if (!v)
+        return text;
+    kvc_json_init(&j, false);
+    put_value(&j, NULL, v);
+    *made = kvc_json_take(&j);
+    return *made && (**made == '[' || **made == '{') ? *made : NULL;
+}
+
 /* gen_ai.prompt.0.role, gen_ai.prompt.0.content, .. as a list of messages. */
 static bool numbered(const struct kvc_otel_span *s, struct kvc_text *t)
 {
@@ -268,17 +377,14 @@ static bool numbered(const struct kvc_otel_span *s, struct kvc_text *t)
     return false;
 }
 
-void kvc_otel_prompt(const struct kvc_otel_span *s, struct kvc_stored *stored,
-                     struct kvc_text *t)
+static void put_request(const struct kvc_otel_span *s, struct kvc_stored *stored,
+                        struct kvc_text *t)
 {
-    const char *messages = text_of(s, "gen_ai.input.messages|gen_ai.prompt|input.value|"
-                                      "gen_ai.input.text");
-    const char *system = text_of(s, "gen_ai.system_instructions");
-    const char *tools = text_of(s, "gen_ai.tool.definitions");
-    const struct kvc_jval *answer = kvc_otel_attribute(s, "gen_ai.output.messages|"
-                                                          "gen_ai.output.text|gen_ai.completion|"
-                                                          "gen_ai.completion.0.content|"
-                                                          "llm.completions.0.content|output.value");
+    char *made[3];
+    const char *messages = text_or_json(s, "gen_ai.input.messages|gen_ai.prompt|input.value|"
+                                           "gen_ai.input.text", &made[0]);
+    const char *system = text_or_json(s, "gen_ai.system_instructions", &made[1]);
+    const char *tools = text_or_json(s, "gen_ai.tool.definitions", &made[2]);
     t->len = 0;
     if (messages && is_json(messages) && messages[strspn(messages, " \t\r\n")] == '[') {
         kvc_text_add(t, "{");
@@ -294,5 +400,24 @@ void kvc_otel_prompt(const struct kvc_otel_span *s, struct kvc_stored *stored,
     } else if (numbered(s, t)) {
         kvc_stored_request_text(stored, t->buf, t->failed ? 0 : t->len);
     }
-    kvc_stored_answer(stored, answer);
+    for (size_t i = 0; i < 3; i++)
+        kvc_free(made[i]);
+}
+
+void kvc_otel_prompt(const struct kvc_otel_span *s, struct kvc_stored *stored,
+                     struct kvc_text *t)
+{
+    static const char answers[] = "gen_ai.output.messages|gen_ai.output.text|gen_ai.completion|"
+                                  "gen_ai.completion.0.content|llm.completions.0.content|"
+                                  "output.value";
+    char *made;
+    const char *text = text_or_json(s, answers, &made);
+    struct kvc_jval *root = NULL;
+    put_request(s, stored, t);
+    if (made && text && kvc_json_parse(&root, text, strlen(text), false, "", 0, NULL) == KVC_OK)
+        kvc_stored_answer(stored, root);
+    else
+        kvc_stored_answer(stored, kvc_otel_attribute(s, answers));
+    kvc_json_free(root);
+    kvc_free(made);
 }

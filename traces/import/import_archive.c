@@ -92,7 +92,7 @@ enum kvc_status kvc_import_archive(struct kvc_import *im, struct kvc_stream *str
                            "no member of this archive is a log in a known format; name the format "
                            "with --format when it is one");
     if (others)
-        kvc_import_note(im, "%llu members of the archive are in no known format and were passed over",
-                        (unsigned long long)others);
+        kvc_import_note(im, "%llu members of the archive are in no known format and were passed "
+                        "over", (unsigned long long)others);
     return KVC_OK;
 }
