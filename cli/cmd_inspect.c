@@ -62,6 +62,11 @@ static void text_rows(struct kvc_text *t, const struct kvc_import_report *r, boo
     row_count(t, r->repeated_ids, "rows hold a block id twice");
     row_count(t, r->without_ids, "rows without ids: their reuse is unknown");
     row_count(t, r->gateway_answered, "rows left out: a gateway's response cache answered");
+    if (r->key_instances)
+        kvc_text_addf(t, "  %s instances store %s blocks; salted keys make %s of them unreadable "
+                         "to others\n    that hold the same (%s)\n",
+                      kvc_fmt_count(r->key_instances).s, kvc_fmt_count(r->key_stored_blocks).s,
+                      kvc_fmt_count(r->key_copied_blocks).s, "docs/import.md, Keys of several engines");
     row_count(t, r->zero_output, "rows generate nothing");
     row_count(t, r->unknown_output, "rows don't say how much they generated: unknown, not 0");
     for (uint32_t i = 0; i < r->n_tallies; i++)

@@ -145,6 +145,27 @@ void kvc_cli_json_trace(struct kvc_json *j, const struct kvc_trace_stats *s)
     kvc_json_close(j);
 }
 
+/* Whether engines could read what others of them store; null where the log can't tell. */
+static void put_keys(struct kvc_json *j, const struct kvc_import_report *r)
+{
+    if (!r->key_instances) {
+        kvc_json_null(j, "keys");
+        return;
+    }
+    kvc_json_open_object(j, "keys");
+    kvc_json_u64(j, "instances", r->key_instances);
+    kvc_json_u64(j, "stored_blocks", r->key_stored_blocks);
+    kvc_json_u64(j, "unreadable_if_salted_blocks", r->key_copied_blocks);
+    if (r->key_hit_blocks_shared != UINT64_MAX) {
+        kvc_json_u64(j, "hit_blocks_if_shared", r->key_hit_blocks_shared);
+        kvc_json_u64(j, "hit_blocks_if_salted", r->key_hit_blocks_apart);
+    } else {
+        kvc_json_null(j, "hit_blocks_if_shared");
+        kvc_json_null(j, "hit_blocks_if_salted");
+    }
+    kvc_json_close(j);
+}
+
 void kvc_cli_json_report(struct kvc_json *j, const struct kvc_import_report *r)
 {
     char text[1024];
@@ -174,6 +195,7 @@ void kvc_cli_json_report(struct kvc_json *j, const struct kvc_import_report *r)
     kvc_json_u64(j, "forgotten_blocks", r->forgotten_blocks);
     kvc_json_u64(j, "unjudged_rows", r->unjudged_rows);
     kvc_json_u64(j, "unjudged_tokens", r->unjudged_tokens);
+    put_keys(j, r);
     kvc_json_u64(j, "linked_turns", r->linked_turns);
     kvc_json_u64(j, "branches", r->branches);
     kvc_json_open_array(j, "bad_rows");

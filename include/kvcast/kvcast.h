@@ -173,6 +173,14 @@ struct kvc_import_report {
                                                 forgets might have known: at most these */
     uint64_t linked_turns, branches; /* by infer_sessions: turns linked to one before, and sessions
                                         begun where another request had continued already */
+    /* Where rows or events name the engine (0: they don't, or contents can't be told apart): */
+    uint64_t key_instances;      /* engines .. */
+    uint64_t key_stored_blocks;  /* .. blocks stored, each by each engine that computes it .. */
+    uint64_t key_copied_blocks;  /* .. of which another engine has the same, and can't read it if
+                                    keys are salted per process .. */
+    uint64_t key_hit_blocks_shared, key_hit_blocks_apart; /* .. full blocks hit by an endless cache
+                                                              of all, and of each; UINT64_MAX: not
+                                                              known, as of KV events */
     uint32_t n_shown;
     struct kvc_error shown[KVC_REPORT_SHOWN];
     uint32_t n_notes;       /* assumptions made, in words */

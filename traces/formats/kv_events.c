@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/distribution.h"
 #include "base/error.h"
+#include "base/rng.h"
 #include "traces/formats/kv_residency.h"
 #include "traces/import/anonymize.h"
 #include "traces/import/sniff.h"
@@ -24,7 +25,7 @@ struct kept {
 struct reader {
     struct kvc_import *im;
     struct kept *kept;
-    struct kvc_id_buffer ids;
+    struct kvc_id_buffer ids, tokens;
     struct kvc_place at;
     uint64_t ns; /* of the message being read */
     uint32_t instance;
@@ -42,6 +43,7 @@ static void clear_kept(void *p)
 /* Its fields by name, or by place in a list, which older engines end earlier. */
 struct event {
     const struct kvc_jval *hashes, *parent, *tokens, *block_size, *medium, *group, *kind;
+    const struct kvc_jval *adapter, *adapter_id, *extra; /* part of a key beside tokens */
 };
 
 static const struct kvc_jval *nth(const struct kvc_jval *list, size_t n)
@@ -62,6 +64,9 @@ static void find_fields(const struct kvc_jval *v, bool stored, struct event *e)
         e->medium = nth(v, stored ? 6 : 2);
         e->group = nth(v, stored ? 9 : 3);
         e->kind = stored ? nth(v, 10) : NULL;
+        e->adapter_id = stored ? nth(v, 5) : NULL;
+        e->adapter = stored ? nth(v, 7) : NULL;
+        e->extra = stored ? nth(v, 8) : NULL;
         return;
     }
     *e = (struct event){ .hashes = kvc_field_member(v, "block_hashes"),
@@ -70,6 +75,9 @@ static void find_fields(const struct kvc_jval *v, bool stored, struct event *e)
                          .block_size = kvc_field_member(v, "block_size"),
                          .medium = kvc_field_member(v, "medium"),
                          .group = kvc_field_member(v, "group_idx"),
+                         .adapter_id = kvc_field_member(v, "lora_id"),
+                         .adapter = kvc_field_member(v, "lora_name"),
+                         .extra = kvc_field_member(v, "extra_keys"),
                          .kind = kvc_field_member(v, "kv_cache_spec_kind") };
 }
 
@@ -135,13 +143,57 @@ static enum kvc_status check_size(struct reader *r, const struct event *e, size_
     return device ? kvc_import_block_size(r->im, (uint32_t)size, err) : KVC_OK;
 }
 
+static bool all_null(const struct kvc_jval *list)
+{
+    const struct kvc_jval *v = list && kvc_jval_kind(list) == KVC_JARRAY ? kvc_jval_first(list)
+                                                                         : NULL;
+    while (v && kvc_jval_kind(v) == KVC_JNULL)
+        v = kvc_jval_next(v);
+    return !v && (!list || kvc_jval_kind(list) == KVC_JARRAY);
+}
+
+static uint64_t number_of(const struct kvc_jval *v)
+{
+    const char *text = v ? kvc_jval_string(v) : NULL;
+    uint64_t n = 0, h = 1;
+    if (v && !text && kvc_jval_u64(v, &n))
+        return kvc_mix64(n + 2);
+    for (; text && *text; text++)
+        h = kvc_mix64(h ^ (unsigned char)*text);
+    return v ? h : 0;
+}
+
+/* A number for the tokens of each of n blocks; *known false where not all that a key is made of is
+ * told: no tokens, or a salt or images besides. */
+static bool read_tokens(struct reader *r, const struct event *e, size_t n, bool *known)
+{
+    size_t all = e->tokens && kvc_jval_kind(e->tokens) == KVC_JARRAY ? kvc_jval_count(e->tokens)
+                                                                     : 0;
+    const struct kvc_jval *t = all ? kvc_jval_first(e->tokens) : NULL;
+    *known = n && all && all % n == 0 && all_null(e->extra);
+    if (!*known)
+        return true;
+    if (!kvc_grow((void **)&r->tokens.v, &r->tokens.cap, n, sizeof(*r->tokens.v)))
+        return false;
+    uint64_t adapter = number_of(e->adapter) ^ kvc_mix64(number_of(e->adapter_id));
+    for (size_t i = 0; i < n; i++) {
+        uint64_t h = adapter, id;
+        for (size_t k = 0; k < all / n; k++, t = kvc_jval_next(t)) {
+            *known = *known && kvc_jval_u64(t, &id);
+            h = *known ? kvc_mix64(h ^ kvc_mix64(id + 1)) : 0;
+        }
+        r->tokens.v[i] = h;
+    }
+    return true;
+}
+
 static enum kvc_status read_blocks(struct reader *r, const struct kvc_jval *v, bool stored,
                                    struct kvc_error *err)
 {
     struct kvc_block_name parent;
     struct event e;
     size_t n;
-    bool text = false;
+    bool text = false, known = false;
     find_fields(v, stored, &e);
     if (other_cache(&e)) {
         kvc_import_tally(r->im, "events of a further cache of a hybrid model (sliding window, "
@@ -160,8 +212,11 @@ static enum kvc_status read_blocks(struct reader *r, const struct kvc_jval *v, b
     if (status != KVC_OK)
         return status;
     kvc_import_tally(r->im, stored ? "BlockStored events" : "BlockRemoved events");
-    bool ok = stored ? kvc_residency_store(&r->kept->residency, r->instance, medium, r->ns,
-                                           e.parent ? &parent : NULL, r->ids.v, n, text)
+    if (stored && !read_tokens(r, &e, n, &known))
+        return kvc_fail_nomem(err);
+    struct kvc_stored_blocks blocks = { e.parent ? &parent : NULL, r->ids.v,
+                                        known ? r->tokens.v : NULL, n, text };
+    bool ok = stored ? kvc_residency_store(&r->kept->residency, r->instance, medium, r->ns, &blocks)
                      : kvc_residency_remove(&r->kept->residency, r->instance, medium, r->ns,
                                             r->ids.v, n, text);
     return ok ? KVC_OK : kvc_fail_nomem(err);
@@ -291,12 +346,14 @@ static enum kvc_status read_dynamo_stored(struct reader *r, const struct kvc_jva
     const struct kvc_jval *blocks = kvc_field_member(stored, "blocks");
     const struct kvc_jval *above = kvc_field_member(stored, "parent_hash"), *hash;
     struct kvc_block_name parent = { 0 }, name = { 0 };
-    bool text = false;
+    bool text = false, known = true;
     size_t n = 0;
     if (!blocks || kvc_jval_kind(blocks) != KVC_JARRAY)
         return kvc_fail_at(err, KVC_ERR_INPUT, r->at.file, r->at.line, "stored.blocks",
                            "a list of blocks is expected");
-    if (!kvc_grow((void **)&r->ids.v, &r->ids.cap, kvc_jval_count(blocks), sizeof(*r->ids.v)))
+    if (!kvc_grow((void **)&r->ids.v, &r->ids.cap, kvc_jval_count(blocks), sizeof(*r->ids.v)) ||
+        !kvc_grow((void **)&r->tokens.v, &r->tokens.cap, kvc_jval_count(blocks),
+                  sizeof(*r->tokens.v)))
         return kvc_fail_nomem(err);
     enum kvc_status status = above ? read_hash(r, "stored.parent_hash", above, &parent, err)
                                    : KVC_OK;
@@ -309,13 +366,16 @@ static enum kvc_status read_dynamo_stored(struct reader *r, const struct kvc_jva
         if (status == KVC_OK && name.text != text)
             status = kvc_field_wrong(&r->at, "block_hash", hash, "hashes are all numbers, or all "
                                      "text", err);
+        const struct kvc_jval *tokens = kvc_field_member(b, "tokens_hash");
+        known = known && tokens && kvc_jval_u64(tokens, &r->tokens.v[n]);
         r->ids.v[n++] = name.id;
     }
     if (status != KVC_OK)
         return status;
     kvc_import_tally(r->im, "BlockStored events");
-    return kvc_residency_store(&r->kept->residency, r->instance, medium, r->ns,
-                               above ? &parent : NULL, r->ids.v, n, text)
+    struct kvc_stored_blocks s = { above ? &parent : NULL, r->ids.v, known ? r->tokens.v : NULL,
+                                   n, text };
+    return kvc_residency_store(&r->kept->residency, r->instance, medium, r->ns, &s)
                ? KVC_OK
                : kvc_fail_nomem(err);
 }
@@ -421,6 +481,7 @@ static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
             break;
     }
     kvc_free(r.ids.v);
+    kvc_free(r.tokens.v);
     return status;
 }
 
@@ -476,6 +537,33 @@ static void tell_medium(struct kvc_import *im, struct kvc_medium *m)
                     d.p50, d.p90, d.p99, d.max);
 }
 
+/* Hashes alone don't say whether instances hold the same; tokens do. */
+static void tell_sharing(struct kvc_import *im, const struct kvc_residency *res)
+{
+    const struct kvc_sharing *s = &res->sharing;
+    if (res->instances.n < 2)
+        return;
+    if (!s->apart) {
+        if (!res->shared)
+            kvc_import_note(im, "no hash of one instance occurs in another (%zu instances): salted "
+                            "per process (PYTHONHASHSEED), or nothing in common; without token_ids "
+                            "in the events nobody can tell, so no number is given",
+                            res->instances.n);
+        return;
+    }
+    kvc_import_keys(im, res->instances.n, s->apart, res->unreadable);
+    if (res->unreadable)
+        kvc_import_note(im, "keys are salted per process: %llu of %llu stored blocks hold tokens "
+                        "that another of %zu instances stored under another hash, and can't be "
+                        "read by it; set one PYTHONHASHSEED for all (and sha256_cbor) to share%s",
+                        (unsigned long long)res->unreadable, (unsigned long long)s->apart,
+                        res->instances.n, s->full ? "; counted in part" : "");
+    else
+        kvc_import_note(im, "%zu instances: equal tokens have equal hashes, so they can read one "
+                        "another's blocks (%llu stored, %llu distinct)", res->instances.n,
+                        (unsigned long long)s->apart, (unsigned long long)s->once);
+}
+
 static enum kvc_status end_log(struct kvc_import *im, struct kvc_error *err)
 {
     struct kept *k = kvc_import_kept(im);
@@ -490,10 +578,7 @@ static enum kvc_status end_log(struct kvc_import *im, struct kvc_error *err)
     if (k->gaps)
         kvc_import_note(im, "%llu messages are missing in %llu places, so residency is not exact",
                         (unsigned long long)k->lost, (unsigned long long)k->gaps);
-    if (res->instances.n > 1 && !res->shared)
-        kvc_import_note(im, "no block of one instance occurs in another (%zu instances): their "
-                        "hashes may be salted per process (PYTHONHASHSEED); then nothing can be "
-                        "said of what they share", res->instances.n);
+    tell_sharing(im, res);
     for (size_t c = 0; c < res->n_chains && status == KVC_OK; c++)
         status = hand_on_chain(im, res, &res->chain[c], &ids, err);
     kvc_free(ids.v);

@@ -2,6 +2,7 @@
 #include "traces/formats/kv_residency.h"
 
 #include "base/alloc.h"
+#include "base/rng.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +24,7 @@ void kvc_residency_clear(struct kvc_residency *r)
     kvc_intern_clear(&r->instances);
     kvc_intern_clear(&r->blocks);
     kvc_intern_clear(&r->names);
+    kvc_sharing_clear(&r->sharing);
     kvc_free(r->first_instance);
     kvc_free(r->block);
     kvc_free(r->chain);
@@ -61,7 +63,8 @@ uint32_t kvc_residency_medium(struct kvc_residency *r, const char *name)
 }
 
 /* Whether an instance shares blocks with another is told by names alone. */
-static bool see_name(struct kvc_residency *r, uint32_t instance, const struct kvc_block_name *name)
+static bool see_name(struct kvc_residency *r, uint32_t instance, const struct kvc_block_name *name,
+                     bool *shared)
 {
     struct block_key key = { .id = name->id, .text = name->text };
     uint32_t number;
@@ -72,7 +75,8 @@ static bool see_name(struct kvc_residency *r, uint32_t instance, const struct kv
         return false;
     if (r->names.n > had)
         r->first_instance[number] = instance;
-    r->shared |= r->first_instance[number] != instance;
+    *shared = r->first_instance[number] != instance;
+    r->shared |= *shared;
     return true;
 }
 
@@ -137,25 +141,41 @@ static bool extend_chain(struct kvc_residency *r, uint32_t parent, uint32_t leaf
     return true;
 }
 
+/* What a new block holds, and whether another instance holds the same under another name. */
+static bool note_content(struct kvc_residency *r, uint32_t instance, uint32_t number,
+                         uint64_t above, uint64_t tokens, bool shared_name)
+{
+    bool copy;
+    uint64_t content = kvc_mix64(above ^ kvc_mix64(tokens)) | 1;
+    r->block[number].content = content;
+    if (!kvc_sharing_block(&r->sharing, instance, content, &copy))
+        return false;
+    r->unreadable += copy && !shared_name;
+    return true;
+}
+
 bool kvc_residency_store(struct kvc_residency *r, uint32_t instance, uint32_t medium, uint64_t ns,
-                         const struct kvc_block_name *parent, const uint64_t *ids, size_t n,
-                         bool text)
+                         const struct kvc_stored_blocks *s)
 {
     uint32_t place = place_of(instance, medium), before = KVC_BLOCK_NONE, number;
-    bool fresh;
-    if (parent)
-        find_block(r, place, parent, &before);
+    bool fresh, shared_name, device = r->medium[medium].device;
+    if (s->parent)
+        find_block(r, place, s->parent, &before);
     uint32_t behind = before;
-    for (size_t i = 0; i < n; i++) {
-        struct kvc_block_name name = { ids[i], text };
-        if (!see_name(r, instance, &name) ||
-            !get_block(r, place, &name, behind, parent && behind == KVC_BLOCK_NONE, &number,
-                       &fresh))
+    for (size_t i = 0; i < s->n; i++) {
+        struct kvc_block_name name = { s->ids[i], s->text };
+        bool headless = s->parent && behind == KVC_BLOCK_NONE;
+        uint64_t above = behind == KVC_BLOCK_NONE ? 0 : r->block[behind].content;
+        if (!see_name(r, instance, &name, &shared_name) ||
+            !get_block(r, place, &name, behind, headless, &number, &fresh))
+            return false;
+        if (fresh && s->tokens && device && !headless && (above || behind == KVC_BLOCK_NONE) &&
+            !note_content(r, instance, number, above, s->tokens[i], shared_name))
             return false;
         count_stored(r, &r->medium[medium], number, fresh, ns);
         behind = number;
     }
-    return !n || !r->medium[medium].device || extend_chain(r, before, behind, ns);
+    return !s->n || !device || extend_chain(r, before, behind, ns);
 }
 
 bool kvc_residency_remove(struct kvc_residency *r, uint32_t instance, uint32_t medium, uint64_t ns,

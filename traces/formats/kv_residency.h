@@ -5,6 +5,7 @@
 #define KVC_TRACES_KV_RESIDENCY_H
 
 #include "traces/import/intern.h"
+#include "traces/import/sharing.h"
 
 #include <kvcast/kvcast.h>
 
@@ -18,6 +19,7 @@ struct kvc_block_name { /* a block's hash; text hashes are numbered elsewhere */
 
 struct kvc_kept_block {
     uint64_t id, stored_ns;
+    uint64_t content; /* of all tokens from the prompt's start; 0: not known */
     uint32_t parent; /* an earlier block, or KVC_BLOCK_NONE */
     uint32_t place;
     uint32_t chain; /* that ends here and may go on, + 1; 0: none */
@@ -45,6 +47,8 @@ struct kvc_residency { /* all zero = empty */
     uint32_t *first_instance; /* by number of the name: whose it was first */
     size_t first_cap;
     bool shared; /* a name was seen in two instances */
+    struct kvc_sharing sharing; /* of contents in the engines' own memory */
+    uint64_t unreadable;        /* copies of what another instance has under another name */
     struct kvc_kept_block *block;
     size_t block_cap;
     struct kvc_chain *chain;
@@ -56,10 +60,16 @@ struct kvc_residency { /* all zero = empty */
 void kvc_residency_clear(struct kvc_residency *r);
 /* The medium's number; more of them than there is room for share the last. */
 uint32_t kvc_residency_medium(struct kvc_residency *r, const char *name);
-/* n blocks stored behind parent (NULL: at the beginning of a prompt). False: no memory. */
+struct kvc_stored_blocks { /* behind parent, NULL: at the beginning of a prompt */
+    const struct kvc_block_name *parent;
+    const uint64_t *ids;
+    const uint64_t *tokens; /* a number for each block's own tokens; NULL: they are not known */
+    size_t n;
+    bool text; /* ids are */
+};
+/* False: no memory. */
 bool kvc_residency_store(struct kvc_residency *r, uint32_t instance, uint32_t medium, uint64_t ns,
-                         const struct kvc_block_name *parent, const uint64_t *ids, size_t n,
-                         bool text);
+                         const struct kvc_stored_blocks *blocks);
 bool kvc_residency_remove(struct kvc_residency *r, uint32_t instance, uint32_t medium, uint64_t ns,
                           const uint64_t *ids, size_t n, bool text);
 /* All blocks in an instance's own memory go; other tiers keep theirs. */

@@ -130,6 +130,8 @@ static enum kvc_status read_members(const struct kvc_place *at, struct kvc_moonc
         status = kvc_field_name(at, "model", root, doc->model, &row->model, err);
     if (status == KVC_OK && im)
         status = kvc_field_chosen(im, at, root, doc->chosen, row, err);
+    else if (status == KVC_OK)
+        kvc_field_instance(root, doc->chosen[1], &row->instance);
     if (status == KVC_OK && !(im && kvc_import_tenant_field(im, NULL)))
         status = kvc_field_name(at, "tenant", root, doc->tenant, &row->tenant, err);
     if (status == KVC_OK && !(im && kvc_import_tenant_field(im, NULL)) && !row->tenant.text)
@@ -175,6 +177,7 @@ bool kvc_mooncake_same(const struct kvc_log_row *a, const struct kvc_log_row *b,
              : !same_span(&a->session, &b->session) ? "session_id"
              : !same_span(&a->model, &b->model)     ? "model"
              : !same_span(&a->tenant, &b->tenant)   ? "tenant"
+             : !same_span(&a->instance, &b->instance) ? "instance"
              : a->text_ids != b->text_ids || a->n_ids != b->n_ids ||
                      (a->n_ids && memcmp(a->ids, b->ids, a->n_ids * sizeof(*a->ids)) != 0)
                  ? "hash_ids"

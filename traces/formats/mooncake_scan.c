@@ -45,7 +45,7 @@ static bool name(const char **pp, struct kvc_span *out)
 
 enum field {
     UNKNOWN = 0, TIMESTAMP = 1, INPUT = 2, OUTPUT = 4, IDS = 8, SESSION = 16, DELAY = 32,
-    MODEL = 64, TENANT = 128, USER = 256, AGENTIC = 512 /* any that changes what the row means */
+    MODEL = 64, TENANT = 128, USER = 256, INSTANCE = 1024, AGENTIC = 512 /* any that changes what the row means */
 };
 
 /* The known key at *pp, after its opening quote, with the closing one; else UNKNOWN, not moved. */
@@ -65,6 +65,8 @@ static inline enum field known_key(const char **pp)
         break;
     case 'i':
         TRY("input_length", INPUT)
+        TRY("instance", INSTANCE)
+        TRY("instance_id", INSTANCE)
         break;
     case 'o':
         TRY("output_length", OUTPUT)
@@ -78,6 +80,7 @@ static inline enum field known_key(const char **pp)
         break;
     case 'w':
         TRY("wait_for", AGENTIC)
+        TRY("worker_id", INSTANCE)
         break;
     case 'b':
         TRY("branches", AGENTIC)
@@ -125,6 +128,8 @@ static bool value(const char **pp, enum field f, uint64_t *ids, struct kvc_log_r
         return name(pp, &row->model);
     case TENANT:
         return name(pp, &row->tenant);
+    case INSTANCE:
+        return name(pp, &row->instance);
     case USER:
         return name(pp, user);
     case AGENTIC:

@@ -251,6 +251,7 @@ static enum kvc_status finish(struct kvc_import *im, struct kvc_trace **out, str
     if (status != KVC_OK)
         return status;
     kvc_alignment_note(im, block);
+    kvc_import_tell_sharing(im);
     if (!im->report.accepted) {
         if (im->report.n_shown && err)
             *err = im->report.shown[0];
@@ -307,6 +308,7 @@ static void clear(struct kvc_import *im)
     kvc_intern_clear(&im->tenants);
     kvc_intern_clear(&im->models);
     kvc_intern_clear(&im->places);
+    kvc_sharing_clear(&im->sharing);
     kvc_text_destroy(im);
     if (im->kept && im->clear_kept)
         im->clear_kept(im->kept);

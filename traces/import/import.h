@@ -37,6 +37,7 @@ struct kvc_log_row {
     uint32_t shown_tokens; /* with hashed: as in struct kvc_row */
     uint64_t key_space; /* whose the ids are: 0 = the log's, else a document's own */
     struct kvc_span session, tenant, model;
+    struct kvc_span instance; /* the engine that served it: part of it with --key-field only */
     struct kvc_span adapter, salt; /* LoRA and cache_salt: part of what a block id means */
     uint8_t status; /* enum kvc_row_status */
     bool cached_stated, spend_stated;

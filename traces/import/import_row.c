@@ -97,24 +97,38 @@ static bool place_turn(struct kvc_import *im, const struct kvc_log_row *row, str
 }
 
 /* KV of one model, adapter or salt is of no use to another, numbers are not strings, and a
- * document's own ids mean nothing elsewhere. What is more than a model is hashed, so that nothing
- * of it need be kept. */
-static uint64_t root_key(const struct kvc_import *im, const struct kvc_log_row *row, uint32_t model)
+ * document's own ids mean nothing elsewhere, nor do an instance's where its keys are its own. What
+ * is more than a model is hashed, so that nothing of it need be kept. */
+static uint64_t root_key(const struct kvc_import *im, const struct kvc_log_row *row, uint32_t model,
+                         bool own_keys)
 {
+    static const struct kvc_span none = { 0 };
     uint64_t shared = (model == KVC_ID_NONE || im->options->merge_models ? 0 : model + 1) * 2u +
                       row->text_ids;
-    const struct kvc_span *const spans[] = { &row->adapter, &row->salt };
-    if (!row->key_space && !row->adapter.text && !row->salt.text)
+    const struct kvc_span *instance = own_keys ? &row->instance : &none;
+    const struct kvc_span *const spans[] = { &row->adapter, &row->salt, instance };
+    if (!row->key_space && !row->adapter.text && !row->salt.text && !instance->text)
         return shared;
     struct kvc_sip s;
     kvc_sip_start(&s, shared, row->key_space);
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
         uint64_t n = spans[i]->text ? spans[i]->n : UINT64_MAX; /* none is not an empty one */
         kvc_sip_bytes(&s, &n, sizeof(n));
         if (spans[i]->text)
             kvc_sip_bytes(&s, spans[i]->text, spans[i]->n);
     }
     return (kvc_sip_end(&s) & KVC_ROOT_KEYS) | (uint64_t)1 << 61;
+}
+
+/* What instances could share, where the log names them. Ids of a document are its own anyhow. */
+static bool count_sharing(struct kvc_import *im, const struct kvc_log_row *row, uint32_t model)
+{
+    bool fits = kvc_block_fits_row(im->supposed, row->input_tokens, row->n_ids);
+    size_t full = fits ? row->input_tokens / im->supposed : row->n_ids - (row->n_ids > 0);
+    return !row->instance.text || !row->n_ids || row->unchained || row->key_space ||
+           row->status == KVC_ROW_FAILED ||
+           kvc_sharing_row(&im->sharing, &row->instance, root_key(im, row, model, false),
+                           row->ids, row->n_ids, full < row->n_ids ? full : row->n_ids);
 }
 
 static void count_stated(struct kvc_import *im, const struct kvc_log_row *row)
@@ -183,7 +197,9 @@ enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *
         return misfit(im, row, err);
     if (!check_ids(im, row))
         return kvc_spill_fail(&im->spill, err);
-    r.root_key = root_key(im, row, r.model);
+    r.root_key = root_key(im, row, r.model, im->options->key_field != NULL);
+    if (!count_sharing(im, row, r.model))
+        return kvc_fail_nomem(err);
     if (r.status == KVC_ROW_FAILED) /* nothing says that its KV was ever computed */
         r.n_ids = r.n_output_ids = 0;
     enum kvc_status status = kvc_forest_add(im->forest, &r, err);

@@ -9,6 +9,7 @@
 #include "traces/import/import_clock.h"
 #include "traces/import/intern.h"
 #include "traces/import/recent.h"
+#include "traces/import/sharing.h"
 
 struct kvc_suspect { /* a row that contradicts the block size supposed so far */
     uint64_t row, line;
@@ -49,6 +50,7 @@ struct kvc_import {
     uint64_t name_key[2]; /* of --anonymize */
     struct kvc_breaks *breaks;
     struct kvc_alignment *alignment; /* NULL: no row with tokens or text yet */
+    struct kvc_sharing sharing;
     struct kvc_intern places; /* names of documents */
     uint32_t place;           /* of the document being read, else KVC_ID_NONE */
     struct kvc_document *documents;

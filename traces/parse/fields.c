@@ -123,6 +123,15 @@ enum kvc_status kvc_field_when(struct kvc_import *im, const struct kvc_place *at
     return kvc_field_wrong(at, field, v, rule, err);
 }
 
+void kvc_field_instance(const struct kvc_jval *root, char number[24], struct kvc_span *out)
+{
+    static const char *const usual[] = { "instance", "instance_id", "worker_id" };
+    static const struct kvc_place nowhere = { 0 };
+    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]) && !out->text; i++)
+        if (kvc_field_name(&nowhere, usual[i], root, number, out, NULL) != KVC_OK)
+            *out = (struct kvc_span){ 0 };
+}
+
 enum kvc_status kvc_field_chosen(struct kvc_import *im, const struct kvc_place *at,
                                  const struct kvc_jval *root, char number[2][24],
                                  struct kvc_log_row *row, struct kvc_error *err)
@@ -134,7 +143,9 @@ enum kvc_status kvc_field_chosen(struct kvc_import *im, const struct kvc_place *
         status = kvc_field_name(at, tenant, root, number[0], &row->tenant, err);
     if (status == KVC_OK && key && kvc_field_member(root, key)) {
         kvc_import_key_found(im);
-        status = kvc_field_name(at, key, root, number[1], &row->salt, err);
+        status = kvc_field_name(at, key, root, number[1], &row->instance, err);
+    } else if (status == KVC_OK && !key) {
+        kvc_field_instance(root, number[1], &row->instance);
     }
     return status;
 }

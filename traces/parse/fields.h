@@ -39,6 +39,9 @@ enum kvc_status kvc_field_time(const struct kvc_place *at, const char *field,
 /* One JSON object of a size that is safe to parse; the caller frees it. *root NULL on failure. */
 enum kvc_status kvc_row_parse(struct kvc_jval **root, const char *text, size_t n,
                               const struct kvc_place *at, struct kvc_error *err);
+/* The engine that served a row, by the names such a field usually has; of another kind than a name
+ * it is no such field. */
+void kvc_field_instance(const struct kvc_jval *root, char number[24], struct kvc_span *out);
 /* What the fields that the user chose say of the row: its tenant, and whose its block ids are. */
 enum kvc_status kvc_field_chosen(struct kvc_import *im, const struct kvc_place *at,
                                  const struct kvc_jval *root, char number[2][24],

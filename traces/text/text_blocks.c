@@ -196,7 +196,7 @@ static bool hold(struct kvc_import *im, struct kvc_text_import *t, const struct 
     struct kvc_text_held h = { .row = *row, .facts = *facts, .prompt = *p, .file = im->file,
                                .line = im->lines.line, .place = im->place };
     struct kvc_span *spans[] = { &h.row.session, &h.row.tenant, &h.row.model, &h.row.adapter,
-                                 &h.row.salt };
+                                 &h.row.salt, &h.row.instance };
     size_t n_names = 1;
     for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++)
         n_names += spans[i]->n;
