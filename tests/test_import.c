@@ -207,6 +207,11 @@ static void case_c36_salted_ids(void **state)
     struct kvc_trace *t = trace_import(path, 0, &r);
     assert_int_equal(kvc_ceiling_content(t, &h, NULL), KVC_OK);
     assert_int_equal(h.hit_blocks, 4);
+    assert_int_equal(r.key_hit_blocks_shared, 4); /* told without being asked */
+    assert_int_equal(r.key_hit_blocks_apart, 2);
+    assert_int_equal(r.key_stored_blocks, 4);
+    assert_int_equal(r.key_copied_blocks, 2);
+    assert_true(log_note(&r, "2 of 4 stored blocks can't be read by the other"));
     kvc_trace_destroy(t);
     struct kvc_import_options o = { .struct_size = sizeof(o), .key_field = "instance" };
     t = log_import(&path, 1, &o, &r);

@@ -146,7 +146,7 @@ static void instances_and_losses_are_told(void **state)
                "{\"topic\":\"b\",\"seq\":7,\"payload\":[2,[[\"BlockStored\",[3,4],null,[],4]],0]}\n"
                "{\"topic\":\"a\",\"seq\":5,\"payload\":[3,[[\"BlockRemoved\",[3]]],0]}\n");
     struct kvc_trace *t = trace_import(path, 0, &r);
-    assert_true(log_note(&r, "no block of one instance occurs in another (2 instances)"));
+    assert_true(log_note(&r, "no hash of one instance occurs in another (2 instances)"));
     assert_true(log_note(&r, "3 messages are missing in 1 places"));
     assert_true(log_note(&r, "0 removed, 0 cleared, at most 4 resident"));
     kvc_trace_destroy(t);
@@ -157,7 +157,7 @@ static void instances_and_losses_are_told(void **state)
                                           "[\"BlockStored\",[5],null,[],4,null,\"GPU\",null,null,1,"
                                           "\"sliding_window\"]],1]\n"),
                      0, &r);
-    assert_false(log_note(&r, "no block of one instance"));
+    assert_false(log_note(&r, "no hash of one instance"));
     assert_int_equal(t->n_requests, 3); /* rank 1 does not have block 2 */
     assert_int_equal(log_tally(&r, "further cache"), 1);
     kvc_trace_destroy(t);
