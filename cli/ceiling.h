@@ -44,6 +44,7 @@ struct ceiling {
     struct ceiling_tier tier[KVC_MAX_TIERS];
     size_t n_tiers;
     struct ceiling_closeups *closeups; /* NULL: none of its options was given */
+    struct kvc_cost_bound *cost; /* by point; NULL: not asked for */
 };
 
 static inline uint64_t ceiling_block_bytes(const struct ceiling *c)
@@ -70,6 +71,9 @@ void kvc_ceiling_proof_clear(struct ceiling *c);
 enum kvc_status kvc_ceiling_fill_tiers(struct ceiling *c, struct kvc_error *err);
 void kvc_ceiling_tiers_json(struct kvc_json *j, const struct ceiling *c);
 void kvc_ceiling_tiers_text(const struct ceiling *c);
+enum kvc_status kvc_ceiling_fill_cost(struct ceiling *c, struct kvc_error *err);
+void kvc_ceiling_cost_json(struct kvc_json *j, const struct ceiling *c);
+void kvc_ceiling_cost_text(const struct ceiling *c);
 
 /* Checks the words before the trace is read; then take_router for each router. */
 enum kvc_status kvc_ceiling_closeup_words(struct ceiling *c, struct kvc_error *err);

@@ -116,6 +116,7 @@ enum kvc_status kvc_ceiling_print_json(const struct ceiling *c, struct kvc_error
     kvc_ceiling_proof_json(&j, c);
     kvc_ceiling_tiers_json(&j, c);
     kvc_ceiling_closeup_json(&j, c);
+    kvc_ceiling_cost_json(&j, c);
     kvc_curve_clear(&curve);
     return kvc_cli_json_print(&j, err);
 }
@@ -235,6 +236,7 @@ enum kvc_status kvc_ceiling_print_text(const struct ceiling *c, struct kvc_error
     if (st == KVC_OK) {
         kvc_ceiling_proof_text(c);
         kvc_ceiling_tiers_text(c);
+        kvc_ceiling_cost_text(c);
     }
     if (st == KVC_OK)
         st = kvc_ceiling_closeup_text(c, err);

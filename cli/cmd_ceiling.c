@@ -23,6 +23,8 @@ static const struct kvc_cli_option options[] = {
     {"certify", NULL, NULL, "prove the optimum at each capacity and check the proof"},
     {"tiers", "LIST", NULL,
      "what no placement in a chain of tiers can beat, fastest first: hbm=20000,dram=512GiB"},
+    {"cost", NULL, NULL, "bound what hits save, where deeper blocks cost more to compute again"},
+    {"gpu", "NAME", NULL, "the same in seconds of that GPU, with --model"},
     {"model", "NAME", NULL, "model whose KV the blocks hold, for sizes in bytes"},
     {"kv-dtype", "DTYPE", "bf16", "of the KV cache"},
     {"format", "NAME", "auto", "format of the log"},
@@ -224,7 +226,9 @@ static enum kvc_status compute(struct ceiling *c, struct kvc_error *err)
         st = kvc_ceiling_prove(c, err);
     if (st == KVC_OK && kvc_cli_value(c->cli, "tiers"))
         st = each_of(c, "--tiers", NULL, take_tier, err);
-    return st == KVC_OK ? kvc_ceiling_fill_tiers(c, err) : st;
+    if (st == KVC_OK)
+        st = kvc_ceiling_fill_tiers(c, err);
+    return st == KVC_OK ? kvc_ceiling_fill_cost(c, err) : st;
 }
 
 /* ---- the command ---- */
@@ -238,6 +242,8 @@ static int refuse(const struct kvc_cli *cli)
                    : kvc_cli_usage(cli, "no trace: give a log or a .kvt");
     if (kvc_cli_flag(cli, "kv-dtype") && !kvc_cli_flag(cli, "model"))
         return kvc_cli_usage(cli, "--kv-dtype says nothing without --model");
+    if (kvc_cli_flag(cli, "gpu") && !kvc_cli_flag(cli, "model"))
+        return kvc_cli_usage(cli, "--gpu needs --model: what a prefill costs depends on both");
     return KVC_EXIT_OK;
 }
 
@@ -249,6 +255,9 @@ static enum kvc_status check_words(struct ceiling *c, struct kvc_error *err)
     if (model)
         st = kvc_model_kv_bytes_per_token(model, kvc_cli_value(c->cli, "kv-dtype"),
                                           &c->bytes_per_token, err);
+    if (st == KVC_OK)
+        st = kvc_ceiling_worth(NULL, NULL, model, kvc_cli_value(c->cli, "kv-dtype"),
+                               kvc_cli_value(c->cli, "gpu"), err);
     if (st == KVC_OK)
         st = each_of(c, "--policy", "lru,opt", take_policy, err);
     if (st == KVC_OK && kvc_cli_value(c->cli, "capacity"))
@@ -285,6 +294,7 @@ static int ceiling_main(struct kvc_cli *cli)
         rc = kvc_cli_fail(cli, &err);
     kvc_ceiling_proof_clear(&c);
     kvc_ceiling_closeup_clear(&c);
+    kvc_free(c.cost);
     kvc_free(c.hits);
     kvc_free(c.point);
     kvc_free(c.policy);

@@ -20,6 +20,10 @@ struct kvc_ceiling_view {
     uint32_t *owned[4]; /* arrays of a view that is not the trace's own */
 };
 
+/* Where attention takes as long as all else of a prefill: 2 x 8 G FLOP a token against 4 x 4096 x
+ * 32 FLOP for each token before it, of an 8B model without sliding windows. Assumed. */
+#define KVC_COST_TOKENS 32768
+
 /* The trace as it is. KVC_ERR_LIMIT beyond 2^32 - 2 requests or distinct blocks. */
 enum kvc_status kvc_ceiling_view(struct kvc_ceiling_view *out, const struct kvc_trace *trace,
                                  struct kvc_error *err);

@@ -4,10 +4,6 @@
 #include "policies/runs.h"
 #include "sim/ceiling.h"
 
-/* Where attention takes as long as all else of a prefill: 2 x 8 G FLOP a token against 4 x 4096 x
- * 32 FLOP for each token before it, of an 8B model without sliding windows. Assumed. */
-#define COST_TOKENS 32768
-
 struct kvc_runs *kvc_ceiling_cache(const struct kvc_ceiling_view *v, const char *policy,
                                    uint64_t capacity_blocks,
                                    void (*left)(void *user, uint32_t seg, uint32_t lo, uint32_t hi,
@@ -16,8 +12,8 @@ struct kvc_runs *kvc_ceiling_cache(const struct kvc_ceiling_view *v, const char 
     const struct kvc_runs_setup setup = {
         .policy = policy, .capacity = capacity_blocks, .n_segments = v->n_segments,
         .seg_len = v->seg_len, .seg_depth = v->seg_depth, .seg_parent = v->seg_parent,
-        .cost_blocks = v->block_tokens < COST_TOKENS && v->block_tokens
-                           ? COST_TOKENS / v->block_tokens : 1, /* 0: nothing has ids */
+        .cost_blocks = v->block_tokens < KVC_COST_TOKENS && v->block_tokens
+                           ? KVC_COST_TOKENS / v->block_tokens : 1, /* 0: nothing has ids */
         .left = left, .left_user = user,
     };
     return kvc_runs_create(&setup);

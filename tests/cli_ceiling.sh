@@ -51,6 +51,12 @@ ceiling --capacity 3 --policy opt --certify
 holds "the optimum with its proof" \
     '"certificates":[{"capacity_blocks":3,"capacity_bytes":null,"raw_hit_blocks":7,"most_held_blocks":3,"free_reuses":4,' \
     '"bound_blocks":7,"optimal":true,"instants":[1],"runs":[0,2,3,0,2]}]'
+# a b, a b c, a b: full blocks that cost 1, 1 + 1/64 and 1 + 2/64
+ceiling --capacity 2 --cost
+holds "what hits save, between two bounds" '"cost":{"unit":"first_blocks","points":[' \
+    '"content":7.078125,"upper_bound":6.046875,"reached":6.046875,"reached_by":"opt"}]}'
+ceiling --capacity 2 --model llama-3.1-8b --gpu h100-sxm
+holds "in seconds of a GPU" '"cost":{"unit":"gpu_seconds","points":[{"capacity_blocks":2,'
 # ranks hit, by request: a1 b2 | a1 b2 c4 | a2 b3 d5
 ceiling --capacity 1 --policy LRU --curve all
 holds "the curve, every change of slope" '"curve":[[0,0],[1,2],[2,5],[5,8]]'
@@ -96,6 +102,8 @@ refused "a broken number of blocks" 2 "not a whole number of blocks" ceiling x -
 refused "an unknown model names the nearest" 2 'did you mean' ceiling x --model llama-3.1-80b
 refused "an unknown KV dtype" 2 "fp8_e4m3" ceiling x --model llama-3.1-8b --kv-dtype fp9
 refused "a KV dtype without a model" 2 "without --model" ceiling x --kv-dtype fp8
+refused "an unknown GPU names the nearest" 2 'did you mean "h100' ceiling x --model llama-3.1-8b --gpu h100
+refused "a GPU without a model" 2 "needs --model" ceiling x --gpu h100-sxm
 refused "a tier without a capacity" 2 "not NAME=CAPACITY" ceiling x --tiers hbm
 refused "a tier of bytes without a model" 2 "tiers: .*needs --model" ceiling x --tiers hbm=80GiB
 refused "a curve that is not all" 2 "all" ceiling x --curve=some

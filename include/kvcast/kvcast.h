@@ -337,6 +337,23 @@ KVC_API void kvc_curve_clear(struct kvc_curve *curve);
 KVC_API enum kvc_status kvc_ceiling_tiers(const struct kvc_trace *trace,
                                           const uint64_t *tier_blocks, size_t n,
                                           struct kvc_hits *out, struct kvc_error *err);
+/* What blocks cost to compute again, by their place in a prompt: out[k] of a leading run of k, n of
+ * them, enough for the trace. In seconds of one GPU, or with gpu NULL in costs of a first block
+ * (docs/ceilings.md). The caller frees with kvc_free. trace NULL checks the names only. */
+KVC_API enum kvc_status kvc_ceiling_worth(double **out, const struct kvc_trace *trace,
+                                          const char *model, const char *kv_dtype,
+                                          const char *gpu, struct kvc_error *err);
+/* What a cache of full blocks can save of that. */
+struct kvc_cost_bound {
+    double content;         /* with endless room */
+    double upper;           /* at this capacity, by relaxation: none saves more */
+    double reached;         /* by a schedule that fits: the optimum saves as much .. */
+    const char *reached_by; /* .. which is that of "opt" or one "packed" by prices */
+};
+/* upto as kvc_ceiling_worth gives it. */
+KVC_API enum kvc_status kvc_ceiling_cost(const struct kvc_trace *trace, const double *upto,
+                                         uint64_t capacity_blocks, struct kvc_cost_bound *out,
+                                         struct kvc_error *err);
 /* Why no cache of that capacity has more raw hit blocks than the optimum: a schedule that has them,
  * and instants that prove that none has more (docs/ceilings.md). */
 struct kvc_certificate {
