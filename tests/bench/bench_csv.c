@@ -13,7 +13,6 @@
 
 #define FIRST_DAY 1700092800 /* 2023-11-16 */
 #define DAYS 420
-#define RUNS 5
 
 static int fail(const char *what)
 {
@@ -57,27 +56,6 @@ static bool write_days(FILE *f, char *text, size_t n)
     return ok;
 }
 
-static int measure(const char *log, const char *out)
-{
-    double rate[RUNS];
-    for (int i = 0; i < RUNS; i++) {
-        struct kvc_trace *t = NULL;
-        struct kvc_import_report r;
-        struct kvc_error err = { 0 };
-        double begin = bench_cpu_s();
-        if (kvc_trace_import(&t, &log, 1, NULL, &r, &err) != KVC_OK ||
-            kvc_trace_save(t, out, &err) != KVC_OK)
-            return fail(err.text);
-        kvc_trace_destroy(t);
-        rate[i] = (double)r.bytes_in * 1e-6 / (bench_cpu_s() - begin);
-    }
-    bench_sort(rate, RUNS);
-    double median = rate[RUNS / 2];
-    printf("import, Azure CSV, conversation x %d (302 MB)\t%.0f\tMB CSV per CPU second\t%.1f\t>=400\n",
-           DAYS, median, 50 * (rate[RUNS - 1] - rate[0]) / median);
-    return 0;
-}
-
 int main(void)
 {
     const char *trace = "../shared/traces/azure-llm-2023/AzureLLMInferenceTrace_conv.csv.zst";
@@ -99,7 +77,8 @@ int main(void)
     if (f && fclose(f) != 0)
         ok = false;
     kvc_free(text);
-    int rc = ok ? measure(log, out) : fail("can't make the log");
+    int rc = ok ? bench_import("import, Azure CSV, conversation x 420 (302 MB)", log, out, "CSV", true,
+                               ">=400") : fail("can't make the log");
     unlink(log);
     unlink(out);
     rmdir(folder);

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #define REPEAT 100
-#define RUNS 5
 
 static int fail(const char *what)
 {
@@ -53,27 +52,6 @@ static bool repeat(FILE *f, const char *log, uint64_t shift_id, uint64_t shift_m
     return ok && !ferror(f);
 }
 
-static int measure(const char *name, const char *log, const char *out, const char *goal)
-{
-    double rate[RUNS];
-    for (int i = 0; i < RUNS; i++) {
-        struct kvc_trace *t = NULL;
-        struct kvc_import_report r;
-        struct kvc_error err = { 0 };
-        double begin = bench_cpu_s();
-        if (kvc_trace_import(&t, &log, 1, NULL, &r, &err) != KVC_OK ||
-            kvc_trace_save(t, out, &err) != KVC_OK)
-            return fail(err.text);
-        kvc_trace_destroy(t);
-        rate[i] = (double)r.bytes_in * 1e-6 / (bench_cpu_s() - begin);
-    }
-    bench_sort(rate, RUNS);
-    double median = rate[RUNS / 2];
-    printf("%s\t%.0f\tMB JSON per CPU second\t%.1f\t%s\n", name, median,
-           50 * (rate[RUNS - 1] - rate[0]) / median, goal);
-    return 0;
-}
-
 int main(void)
 {
     const char *trace = "../shared/traces/mooncake/conversation_trace.jsonl.zst";
@@ -97,9 +75,9 @@ int main(void)
         if (f && fclose(f) != 0)
             ok = false;
         rc = !ok ? fail("can't make the log")
-                 : measure(shifted ? "import, Mooncake JSON, conversation x 100, all new"
-                                   : "import, Mooncake JSON, conversation x 100 (303 MB)",
-                           log, out, shifted ? "-" : ">=300");
+                 : bench_import(shifted ? "import, Mooncake JSON, conversation x 100, all new"
+                                        : "import, Mooncake JSON, conversation x 100 (303 MB)",
+                                log, out, "JSON", false, shifted ? "-" : ">=300");
         unlink(log);
         unlink(out);
     }

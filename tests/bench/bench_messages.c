@@ -13,7 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RUNS 5
 #define SESSIONS 60
 #define TURNS 60
 #define TURN_TEXT 2400
@@ -72,31 +71,6 @@ static bool write_log(const char *path)
     return f && fclose(f) == 0 && ok;
 }
 
-static int measure(const char *log, const char *out)
-{
-    double rate[RUNS];
-    uint64_t bytes = 0;
-    for (int i = 0; i < RUNS; i++) {
-        struct kvc_trace *t = NULL;
-        struct kvc_import_report r;
-        struct kvc_error err = { 0 };
-        double begin = bench_cpu_s();
-        if (kvc_trace_import(&t, &log, 1, NULL, &r, &err) != KVC_OK ||
-            kvc_trace_save(t, out, &err) != KVC_OK)
-            return fail(err.text);
-        kvc_trace_destroy(t);
-        if (r.bad || r.odd)
-            return fail("a row was not read the fast way");
-        bytes = r.bytes_in;
-        rate[i] = (double)r.bytes_in * 1e-6 / (bench_cpu_s() - begin);
-    }
-    bench_sort(rate, RUNS);
-    double median = rate[RUNS / 2];
-    printf("import, OpenAI messages, hashed (%.0f MB)\t%.0f\tMB JSON per CPU second\t%.1f\t>=250\n",
-           (double)bytes * 1e-6, median, 50 * (rate[RUNS - 1] - rate[0]) / median);
-    return 0;
-}
-
 int main(void)
 {
     const char *tmp = getenv("TMPDIR");
@@ -106,7 +80,7 @@ int main(void)
         return fail("no temporary folder");
     snprintf(log, sizeof(log), "%s/log.jsonl", folder);
     snprintf(out, sizeof(out), "%s/t.kvt", folder);
-    int rc = write_log(log) ? measure(log, out) : fail("can't make the log");
+    int rc = write_log(log) ? bench_import("import, OpenAI messages, hashed", log, out, "JSON", true, ">=250") : fail("can't make the log");
     unlink(log);
     unlink(out);
     rmdir(folder);
