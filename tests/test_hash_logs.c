@@ -207,6 +207,21 @@ static void dynamo_hashes_are_exact(void **state)
     kvc_trace_destroy(t);
 }
 
+/* Digits of a duration that no double holds. */
+static void dynamo_durations_are_exact(void **state)
+{
+    (void)state;
+#define LASTS(total)                                                                             \
+    HEAD "\"event_time_unix_ms\":1700000000000,\"request\":{\"input_tokens\":300,"               \
+         "\"output_tokens\":2,\"total_time_ms\":" total "}}\n"
+    struct kvc_import_report r;
+    struct kvc_trace *t = trace_import(
+        trace_text("exact", LASTS("9007199254.740993") LASTS("9007199254.740992")), 0, &r);
+    assert_int_equal(r.accepted, 2);
+    assert_int_equal(t->arrival_ns[1], 1);
+    kvc_trace_destroy(t);
+}
+
 static void dynamo_tells_turns_and_caches(void **state)
 {
     (void)state;
@@ -508,6 +523,7 @@ int main(void)
         cmocka_unit_test(case_c09_thinking_stripped),
         cmocka_unit_test(case_c11_whole_seconds),
         cmocka_unit_test(dynamo_hashes_are_exact),
+        cmocka_unit_test(dynamo_durations_are_exact),
         cmocka_unit_test(dynamo_tells_turns_and_caches),
         cmocka_unit_test(dynamo_rows_are_checked),
         cmocka_unit_test(pieces_without_lengths_are_not_tokens),

@@ -477,6 +477,7 @@ static void hostile_rows_are_bad_rows(void **state)
         "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"usage\":{\"prompt_tokens\":2000000000}}",
         "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"output_length\":-1}",
         "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"session_id\":[1]}",
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"timestamp\":2,\"session_id\":1.5}",
         "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"timestamp\":\"soon\"}",
         "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"delay\":\"x\"}",
     };

@@ -83,26 +83,17 @@ enum kvc_status kvc_field_time(const struct kvc_place *at, const char *field,
                                const struct kvc_jval *v, enum kvc_time_unit unit, uint64_t *ns,
                                struct kvc_error *err)
 {
-    const char *text = kvc_jval_string(v);
     struct kvc_decimal number;
-    uint64_t whole;
-    double value, ns_each = unit;
     char rule[96];
-    if (text && kvc_time_from_date(text, strlen(text), ns))
+    size_t n;
+    const char *text = kvc_jval_digits(v, &n);
+    if (!text && (text = kvc_jval_string(v)))
+        n = strlen(text);
+    if (text && kvc_time_from_date(text, n, ns))
         return KVC_OK;
-    if (text && *text && kvc_decimal_parse(text, strlen(text), &number) == strlen(text) &&
+    if (text && n && kvc_decimal_parse(text, n, &number) == n &&
         kvc_time_from_number(&number, unit, ns))
         return KVC_OK;
-    if (kvc_jval_u64(v, &whole)) {
-        number = (struct kvc_decimal){ .digits = whole };
-        if (kvc_time_from_number(&number, unit, ns))
-            return KVC_OK;
-    } else if (kvc_jval_number(v, &value) && value >= 0 &&
-               value * ns_each < (double)KVC_LOG_TIME_MAX) {
-        uint64_t units = (uint64_t)value;
-        *ns = units * unit + (uint64_t)((value - (double)units) * ns_each + 0.5);
-        return KVC_OK;
-    }
     snprintf(rule, sizeof(rule), "a time is expected: %s from 0 on, or a date and time",
              kvc_time_unit_name(unit));
     return kvc_field_wrong(at, field, v, rule, err);

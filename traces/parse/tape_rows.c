@@ -74,13 +74,22 @@ void kvc_tape_rows_clear(struct kvc_tape_rows *r)
 
 /* ---- values ---- */
 
+static bool whole(const char *number, size_t n)
+{
+    size_t i = 0;
+    while (i < n && ((number[i] >= '0' && number[i] <= '9') || (number[i] == '-' && !i)))
+        i++;
+    return i == n;
+}
+
 enum kvc_status kvc_tape_name(struct kvc_tape_rows *r, const struct kvc_tape *t, uint32_t v,
                               const char *field, const struct kvc_place *place,
                               struct kvc_span *out, struct kvc_error *err)
 {
     if (!v)
         return KVC_OK;
-    if (kvc_tape_kind(t, v) != KVC_JSTRING && kvc_tape_kind(t, v) != KVC_JNUMBER)
+    bool number = kvc_tape_kind(t, v) == KVC_JNUMBER;
+    if (number ? !whole(t->v[v].text, t->v[v].n) : kvc_tape_kind(t, v) != KVC_JSTRING)
         return kvc_fail_at(err, KVC_ERR_INPUT, place->file, place->line, field,
                            "text or a whole number is expected");
     *out = (struct kvc_span){ t->v[v].text, t->v[v].n };
