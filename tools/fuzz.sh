@@ -20,7 +20,7 @@ build() {
         if [ ! -e "$o" ] || [ -n "$(find base traces tests/fuzz include -newer "$o" -name '*.[ch]' -print -quit)" ]; then
             echo "$c $o"
         fi
-    done | xargs -P "${JOBS:-2}" -n 2 sh -c "$CLANG $flags -c -o \"\$1\" \"\$0\""
+    done | xargs -r -P "${JOBS:-2}" -n 2 sh -c "$CLANG $flags -c -o \"\$1\" \"\$0\""
     for f in tests/fuzz/fuzz_*.c; do
         name=$(basename "$f" .c)
         $CLANG -fsanitize=fuzzer,address,undefined -o $out/$name $out/base_*.o $out/traces_*.o \
