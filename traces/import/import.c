@@ -348,8 +348,6 @@ enum kvc_status kvc_import_streams(struct kvc_trace **out, const char *const *pa
         status = kvc_text_check(im.options, err);
     if (status == KVC_OK && im.options->anonymize)
         status = kvc_salt_read(im.options->salt_file, im.name_key, err);
-    if (status == KVC_OK && !(im.breaks = kvc_breaks_create(&im)))
-        status = kvc_fail_nomem(err);
     if (status == KVC_OK)
         status = kvc_import_prepare(&im, err);
     for (; im.file < n && status == KVC_OK; im.file++) {

@@ -48,7 +48,7 @@ struct kvc_import {
     uint32_t n_sessions;        /* numbers given so far */
     struct kvc_intern tenants, models;
     uint64_t name_key[2]; /* of --anonymize */
-    struct kvc_breaks *breaks;
+    struct kvc_breaks *breaks; /* NULL: no prompt yet */
     struct kvc_alignment *alignment; /* NULL: no row with tokens or text yet */
     struct kvc_sharing sharing;
     struct kvc_intern places; /* names of documents */

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "traces/import/import_state.h"
 #include "traces/import/salt.h"
+#include "traces/text/breaks.h"
 
 #include <errno.h>
 #include <string.h>
@@ -69,6 +70,8 @@ static enum kvc_status start(struct kvc_import *im, struct kvc_text_import *t,
 {
     const char *tokenizer = im->options->tokenizer;
     enum kvc_status status = kvc_salt_read(im->options->salt_file, t->key, err);
+    if (status == KVC_OK && !(im->breaks = kvc_breaks_create(im)))
+        status = kvc_fail_nomem(err);
     if (status == KVC_OK)
         status = parse_rate(tokenizer, &t->given_rate, err);
     if (status == KVC_OK && tokenizer && t->given_rate <= 0) {
