@@ -29,7 +29,7 @@ B := build/$(VARIANT)
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla
 CFLAGS ?= -O2 -g
 KVC_CFLAGS := -std=c11 -D_GNU_SOURCE $(WARN) -ffp-contract=off -fvisibility=hidden -fPIC -I. -Iinclude -MMD -MP
-LDLIBS := -lcjson -lpcre2-8 -lzstd -lz -lsqlite3 -lm -lpthread
+LDLIBS := -lgsl -lgslcblas -lcjson -lpcre2-8 -lzstd -lz -lsqlite3 -lm -lpthread
 ifeq ($(VARIANT),asan)
 KVC_CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 KVC_LDFLAGS += -fsanitize=address,undefined

@@ -44,6 +44,8 @@ struct kvc_gpu {
     struct kvc_figure nic_bytes_per_s;                  /* per GPU */
     struct kvc_figure gpu_link_bytes_per_s;             /* between GPUs, each direction */
     const char *host_link;                              /* name of its link profile */
+    const char *also;         /* another name of it in kernel tables; may be NULL */
+    const char *kernels_like; /* GPU whose kernel tables serve where it has none; may be NULL */
     bool kernels_measured; /* false: step times are roofline with assumed efficiencies */
 };
 

@@ -89,6 +89,8 @@ static bool read_gpu(const struct kvc_jval *v, struct kvc_gpu *g)
 {
     const struct kvc_jval *measured = kvc_jval_member(v, "kernels_measured");
 
+    g->also = kvc_profile_string(v, "also");
+    g->kernels_like = kvc_profile_string(v, "kernels_like");
     g->id = kvc_profile_string(v, "id");
     g->name = kvc_profile_string(v, "name");
     g->host_link = kvc_profile_string(v, "host_link");
@@ -374,7 +376,7 @@ const struct kvc_gpu *kvc_gpu_find(const char *name)
     const struct store *s = store_get(NULL);
 
     for (const struct kvc_gpu *g = s ? s->gpus : NULL; g && g->id; g++)
-        if (kvc_name_equal(g->id, name))
+        if (kvc_name_equal(g->id, name) || (g->also && kvc_name_equal(g->also, name)))
             return g;
     return NULL;
 }

@@ -34,6 +34,7 @@ missing() {
         case $group in
         build)
             has_library cjson/cJSON.h -lcjson || list="$list libcjson-dev"
+            has_library gsl/gsl_multimin.h "-lgsl -lgslcblas -lm" || list="$list libgsl-dev"
             has_library zstd.h -lzstd || list="$list libzstd-dev"
             has_library zlib.h -lz || list="$list zlib1g-dev"
             has_library sqlite3.h -lsqlite3 || list="$list libsqlite3-dev"

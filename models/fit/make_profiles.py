@@ -16,7 +16,12 @@ DRIVER = {"h100_sxm": 85e9, "h200_sxm": 150e9, "b200_sxm": 191e9}
 LINKS = {"h100_sxm": "pcie5-x16", "h200_sxm": "pcie5-x16", "b200_sxm": "pcie5-x16",
          "gh200_96": "nvlink-c2c", "gh200_144": "nvlink-c2c", "gb200": "nvlink-c2c-gb200",
          "a100_80": "pcie4-x16", "l40s": "pcie4-x16"}
-MEASURED = ("h100_sxm", "h200_sxm", "b200_sxm", "gb200")
+MEASURED = ("h100_sxm", "h200_sxm", "b200_sxm", "gb200", "a100_80", "l40s")
+ALSO = {"a100_80": "a100_sxm"}
+# Whose kernels serve, as shares of peak, where a GPU was not measured: the nearest architecture.
+LIKE = {"h200_sxm": "h100_sxm", "h100_sxm": "h200_sxm", "gh200_96": "h100_sxm", "gh200_144": "h200_sxm",
+        "h100_pcie": "h100_sxm", "h800": "h100_sxm", "h20": "h100_sxm", "b200_sxm": "gb200",
+        "gb200": "b200_sxm", "a100_80": "h100_sxm", "l40s": "h100_sxm", "mi300x": "h100_sxm"}
 
 
 # How the checkpoint is published, where it isn't bf16.
@@ -69,6 +74,7 @@ def gpu(s):
         hbm["datasheet"]["source"] = s["memory_gb"]["source"]
     return {
         "id": i, "name": s["name"], "host_link": LINKS.get(i, "pcie5-x16"),
+        **({"also": ALSO[i]} if i in ALSO else {}), "kernels_like": LIKE.get(i),
         "kernels_measured": i in MEASURED,
         "memory_bytes": mem, "hbm_bytes_per_s": scaled(hbm["datasheet"], 1e9),
         "bf16_flops": scaled(tf["bf16"], 1e12),

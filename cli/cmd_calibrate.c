@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cli.h"
+
+#include "base/alloc.h"
+#include "base/outfile.h"
+#include "cli/trace_args.h"
+#include "studies/kernel_study.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct kvc_cli_option options[] = {
+    {"kernels", NULL, NULL,
+     "the files are tables of measured kernels (columns as aiconfigurator's), .zst and .gz too"},
+    {"o", "PROFILE.json", NULL, "where the profile goes, - for stdout"},
+    {"origin", "TEXT", NULL, "where the files come from; stands in front of each table's source"},
+    {NULL, NULL, NULL, NULL},
+};
+
+static void print_error(const struct kvc_kernel_error *e)
+{
+    if (e->rows)
+        fprintf(stderr, " %6.2f", e->mape);
+    else
+        fputs("      -", stderr);
+}
+
+/* One line a table; the profile itself may go to stdout. */
+static void print_tables(const struct kvc_kernel_calibration *c)
+{
+    fprintf(stderr, "%s, %s %s: %zu rows, %zu unusable. Mean absolute error in percent on the rows "
+            "fitted,\non a quarter of the rows kept aside, on a quarter of the shapes kept aside, "
+            "and the target:\n", c->gpu->id, c->label.backend, c->label.version, c->rows,
+            c->bad_rows);
+    for (size_t i = 0; i < c->tables.n; i++) {
+        const struct kvc_kernel_table *t = &c->tables.table[i];
+        double target = kvc_kernel_target(t->family, t->key);
+        print_error(&t->fitted);
+        print_error(&t->random);
+        print_error(&t->shape);
+        if (isnan(target))
+            fputs("    -", stderr);
+        else
+            fprintf(stderr, " %4.0f", target);
+        fprintf(stderr, "  %s %s\n", t->family->name, t->key);
+    }
+}
+
+static enum kvc_status write_profile(const struct kvc_kernel_calibration *c, const char *path,
+                                     struct kvc_error *err)
+{
+    const struct kvc_kernel_profile profile = {c->gpu->id, c->label.backend, c->label.version};
+    char *text = kvc_kernel_store_text(&c->tables, &profile);
+    struct kvc_outfile *o;
+    enum kvc_status status;
+
+    if (!text)
+        return kvc_outfile_put(path, NULL, 0, err);
+    status = kvc_outfile_open(&o, path, err);
+    if (status == KVC_OK) {
+        kvc_outfile_write(o, text, strlen(text));
+        kvc_outfile_write(o, "\n", 1);
+        status = kvc_outfile_close(o, err);
+    }
+    kvc_free(text);
+    return status;
+}
+
+static int run(struct kvc_cli *cli)
+{
+    struct kvc_kernel_calibration c;
+    struct kvc_error err = {0};
+    const char *paths[64], *out = kvc_cli_value(cli, "o");
+    size_t n = kvc_cli_count(cli);
+
+    if (!kvc_cli_flag(cli, "kernels"))
+        return kvc_cli_usage(cli, "say what the files hold: --kernels is what this release fits");
+    if (n == 0 || n > sizeof paths / sizeof paths[0])
+        return kvc_cli_usage(cli, n ? "64 files at most" : "no file of kernel rows named");
+    if (!out)
+        return kvc_cli_usage(cli, "where to? name the profile with -o PROFILE.json");
+    for (size_t i = 0; i < n; i++)
+        paths[i] = kvc_cli_argument(cli, i);
+    if (kvc_kernel_calibrate(&c, paths, n, kvc_cli_value(cli, "origin"), &err) != KVC_OK)
+        return kvc_cli_fail(cli, &err);
+    enum kvc_status status = write_profile(&c, out, &err);
+    if (status == KVC_OK && !kvc_cli_quiet(cli))
+        print_tables(&c);
+    kvc_kernel_calibration_clear(&c);
+    return status == KVC_OK ? KVC_EXIT_OK : kvc_cli_fail(cli, &err);
+}
+
+const struct kvc_cli_command kvc_cmd_calibrate = {
+    .name = "calibrate",
+    .arguments = "--kernels FILE.csv.. -o PROFILE.json",
+    .summary = "fit a kernel profile to measured tables",
+    .description =
+        "Fits compact tables to measured kernel times of one GPU and engine backend: matrix "
+        "products, attention, latent attention, experts, collectives, linear attention. A file is "
+        "named system__family__backend__version.csv, or has columns of these names. Each table "
+        "states its source, its range and three errors: on the rows it was fitted to, on rows and "
+        "on shapes kept aside.\n"
+        "'kvcast validate --kernels FILE.csv --profile PROFILE.json' shows how well a profile "
+        "predicts other rows.",
+    .options = options,
+    .run = run,
+};

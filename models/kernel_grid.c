@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/kernel_grid.h"
+
+#include <gsl/gsl_linalg.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#define MAX_KNOTS 96
+#define NEIGHBOURS 8
+#define GOOD_ENOUGH 0.02 /* mean absolute error of the log at which no component is added */
+#define MINOR 0.3         /* weight of what lies outside the claimed range */
+
+struct grid {
+    struct kvc_kernel_table *table;
+    size_t n; /* sites x cells */
+    double *value;    /* [site][cell], NAN: not measured */
+    double *base;     /* what the neighbours say there, NAN: nothing */
+    double *filled;
+    double *site_weight, *cell_weight;
+    size_t *neighbour; /* [site][NEIGHBOURS] */
+    double *distance;  /* of them */
+    size_t n_neighbours;
+};
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* ---- knots and sites ---- */
+
+/* The values that occur; where they are many, every eighth of an octave. */
+static bool find_knots(struct kvc_kernel_table *t, size_t axis, const struct kvc_kernel_row *rows,
+                       size_t n)
+{
+    size_t at = t->family->n_site + axis, kept = 0;
+    double *v = kvc_malloc(n, sizeof *v);
+
+    t->n_knots[axis] = 1;
+    t->knot[axis] = kvc_calloc(MAX_KNOTS * 2, sizeof(double));
+    if (!v || !t->knot[axis]) {
+        kvc_free(v);
+        return false;
+    }
+    if (axis < t->family->n_axes) {
+        for (size_t i = 0; i < n; i++)
+            v[i] = log(rows[i].x[at]);
+        qsort(v, n, sizeof *v, ascending);
+        for (int pass = 0; pass < 2; pass++) {
+            double gap = pass ? log(2) / 8 : 1e-9;
+            kept = 0;
+            for (size_t i = 0; i < n && kept < 2 * MAX_KNOTS; i++)
+                if (kept == 0 || v[i] > t->knot[axis][kept - 1] + gap)
+                    t->knot[axis][kept++] = v[i];
+            if (kept <= MAX_KNOTS)
+                break;
+        }
+        t->n_knots[axis] = kept;
+    }
+    kvc_free(v);
+    return true;
+}
+
+static bool find_sites(struct kvc_kernel_table *t, const struct kvc_kernel_row *rows, size_t n)
+{
+    size_t n_site = t->family->n_site;
+
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || memcmp(rows[i].x, rows[i - 1].x, n_site * sizeof(double)) != 0)
+            t->n_sites++;
+    t->site = kvc_calloc(t->n_sites * KVC_KERNEL_SITE, sizeof(double));
+    if (!t->site)
+        return false;
+    for (size_t i = 0, s = 0; i < n; i++) {
+        if (i > 0 && memcmp(rows[i].x, rows[i - 1].x, n_site * sizeof(double)) == 0)
+            continue;
+        for (size_t j = 0; j < n_site; j++)
+            t->site[s * KVC_KERNEL_SITE + j] = log2(rows[i].x[j]);
+        s++;
+    }
+    return true;
+}
+
+static size_t nearest_knot(const double *knot, size_t n, double x)
+{
+    size_t best = 0;
+
+    for (size_t i = 1; i < n; i++)
+        if (fabs(knot[i] - x) < fabs(knot[best] - x))
+            best = i;
+    return best;
+}
+
+/* ---- the matrix ---- */
+
+static bool allocate(struct grid *g)
+{
+    struct kvc_kernel_table *t = g->table;
+
+    g->n = t->n_sites * t->n_cells;
+    g->value = kvc_calloc(g->n, sizeof(double));
+    g->base = kvc_calloc(g->n, sizeof(double));
+    g->filled = kvc_calloc(g->n, sizeof(double));
+    g->site_weight = kvc_calloc(t->n_sites, sizeof(double));
+    g->cell_weight = kvc_calloc(t->n_cells, sizeof(double));
+    g->neighbour = kvc_calloc(t->n_sites * NEIGHBOURS, sizeof(size_t));
+    g->distance = kvc_calloc(t->n_sites * NEIGHBOURS, sizeof(double));
+    return g->value && g->base && g->filled && g->site_weight && g->cell_weight && g->neighbour &&
+           g->distance;
+}
+
+static void release(struct grid *g)
+{
+    kvc_free(g->value);
+    kvc_free(g->base);
+    kvc_free(g->filled);
+    kvc_free(g->site_weight);
+    kvc_free(g->cell_weight);
+    kvc_free(g->neighbour);
+    kvc_free(g->distance);
+}
+
+/* log(measured / form) at the knot of each row; the mean where several meet. filled counts. */
+static void gather(struct grid *g, const struct kvc_kernel_row *rows, size_t n,
+                   const struct kvc_peaks *peaks)
+{
+    struct kvc_kernel_table *t = g->table;
+    const struct kvc_kernel_family *f = t->family;
+    size_t site = 0;
+
+    for (size_t i = 0; i < t->n_sites; i++)
+        g->site_weight[i] = MINOR;
+    for (size_t i = 0; i < t->n_cells; i++)
+        g->cell_weight[i] = MINOR;
+    for (size_t i = 0; i < n; i++) {
+        size_t knot[KVC_KERNEL_AXES] = {0};
+        if (i > 0 && memcmp(rows[i].x, rows[i - 1].x, f->n_site * sizeof(double)) != 0)
+            site++;
+        for (size_t a = 0; a < f->n_axes; a++)
+            knot[a] = nearest_knot(t->knot[a], t->n_knots[a], log(rows[i].x[f->n_site + a]));
+        size_t cell = knot[0] * t->n_knots[1] + knot[1], at = site * t->n_cells + cell;
+        g->value[at] += log(rows[i].ns / f->form(t->constants, t->params, peaks, rows[i].x));
+        g->filled[at]++;
+        if (!rows[i].excluded)
+            g->site_weight[site] = g->cell_weight[cell] = 1;
+    }
+    for (size_t i = 0; i < g->n; i++)
+        g->value[i] = g->filled[i] > 0 ? g->value[i] / g->filled[i] : NAN;
+}
+
+/* Mean square of the difference of two sites where both are measured; NAN: nowhere. */
+static double differ(const struct grid *g, size_t a, size_t b)
+{
+    size_t cells = g->table->n_cells, n = 0;
+    double sum = 0;
+
+    for (size_t c = 0; c < cells; c++) {
+        double d = g->value[a * cells + c] - g->value[b * cells + c];
+        if (!isnan(d)) {
+            sum += d * d;
+            n++;
+        }
+    }
+    return n ? sum / (double)n : NAN;
+}
+
+struct pairs {
+    double (*octaves2)[1 + KVC_KERNEL_SITE], *differ2; /* squares; octaves2[0] is 1 */
+    size_t n;
+};
+
+static void gather_pairs(const struct grid *g, struct pairs *p)
+{
+    const struct kvc_kernel_table *t = g->table;
+
+    for (size_t i = 0; i < t->n_sites * NEIGHBOURS; i++) {
+        size_t a = i / NEIGHBOURS, b = g->neighbour[i];
+        if (i % NEIGHBOURS >= g->n_neighbours || isnan(p->differ2[p->n] = differ(g, a, b)))
+            continue;
+        p->octaves2[p->n][0] = 1;
+        for (size_t d = 0; d < t->family->n_site; d++) {
+            double o = t->site[a * KVC_KERNEL_SITE + d] - t->site[b * KVC_KERNEL_SITE + d];
+            p->octaves2[p->n][1 + d] = o * o;
+        }
+        p->n++;
+    }
+}
+
+/* Learns which dimensions matter: differ^2 = constant + sum of distance x octaves^2, none negative,
+ * by the multiplicative updates of Lee and Seung (divergence). */
+static bool learn_distance(struct grid *g)
+{
+    struct kvc_kernel_table *t = g->table;
+    size_t most = t->n_sites * NEIGHBOURS + 1, n_terms = 1 + t->family->n_site;
+    struct pairs p = {kvc_calloc(most, sizeof *p.octaves2), kvc_calloc(most, sizeof(double)), 0};
+    bool ok = p.octaves2 && p.differ2;
+
+    if (ok)
+        gather_pairs(g, &p);
+    for (int step = 0; ok && p.n && step < 40; step++) {
+        double up[1 + KVC_KERNEL_SITE] = {0}, down[1 + KVC_KERNEL_SITE] = {0};
+        for (size_t i = 0; i < p.n; i++) {
+            double expected = 1e-12;
+            for (size_t d = 0; d < n_terms; d++)
+                expected += t->distance[d] * p.octaves2[i][d];
+            for (size_t d = 0; d < n_terms; d++) {
+                up[d] += p.octaves2[i][d] * p.differ2[i] / expected;
+                down[d] += p.octaves2[i][d];
+            }
+        }
+        for (size_t d = 0; d < n_terms; d++)
+            if (down[d] > 0)
+                t->distance[d] *= up[d] / down[d];
+    }
+    for (size_t d = 0; d < n_terms; d++)
+        t->distance[d] = d ? t->distance[d] + 1e-5 : 0;
+    kvc_free(p.octaves2);
+    kvc_free(p.differ2);
+    return ok;
+}
+
+static void find_neighbours(struct grid *g)
+{
+    const struct kvc_kernel_table *t = g->table;
+
+    g->n_neighbours = t->n_sites - 1 < NEIGHBOURS ? t->n_sites - 1 : NEIGHBOURS;
+    for (size_t s = 0; s < t->n_sites; s++) {
+        size_t *who = g->neighbour + s * NEIGHBOURS, n = 0;
+        double *far = g->distance + s * NEIGHBOURS;
+        for (size_t o = 0; o < t->n_sites; o++) {
+            double d = kvc_kernel_site_distance(t, t->site + s * KVC_KERNEL_SITE,
+                                                t->site + o * KVC_KERNEL_SITE);
+            size_t at;
+            if (o == s || (n == g->n_neighbours && (n == 0 || d >= far[n - 1])))
+                continue;
+            at = n < g->n_neighbours ? n++ : n - 1;
+            for (; at > 0 && far[at - 1] > d; at--) {
+                far[at] = far[at - 1];
+                who[at] = who[at - 1];
+            }
+            far[at] = d;
+            who[at] = o;
+        }
+    }
+}
+
+static void ask_neighbours(struct grid *g)
+{
+    size_t cells = g->table->n_cells;
+
+    for (size_t i = 0; i < g->n; i++) {
+        size_t s = i / cells;
+        double sum = 0, weight = 0;
+        for (size_t k = 0; k < g->n_neighbours; k++) {
+            double v = g->value[g->neighbour[s * NEIGHBOURS + k] * cells + i % cells];
+            double w = 1 / g->distance[s * NEIGHBOURS + k];
+            if (!isnan(v)) {
+                sum += w * v;
+                weight += w;
+            }
+        }
+        g->base[i] = weight > 0 ? sum / weight : NAN;
+    }
+}
+
+/* Walks from a cell along an axis to the next measured one whose difference to the neighbours is
+ * known (or, without neighbours, to the next measured one). */
+static void look(const struct grid *g, size_t site, size_t at[2], size_t axis, int way,
+                 bool with_base, double *sum, double *weight)
+{
+    const struct kvc_kernel_table *t = g->table;
+    size_t p[2] = {at[0], at[1]};
+
+    while (way < 0 ? p[axis] > 0 : p[axis] + 1 < t->n_knots[axis]) {
+        p[axis] = way < 0 ? p[axis] - 1 : p[axis] + 1;
+        size_t i = site * t->n_cells + p[0] * t->n_knots[1] + p[1];
+        double v = with_base ? g->value[i] - g->base[i] : g->value[i];
+        if (isnan(v))
+            continue;
+        double w = 1 / fabs(t->knot[axis][p[axis]] - t->knot[axis][at[axis]]);
+        *sum += w * v;
+        *weight += w;
+        return;
+    }
+}
+
+/* What the measured cells around say: in full, or above what the neighbours say. */
+static double around(const struct grid *g, size_t i, bool with_base)
+{
+    const struct kvc_kernel_table *t = g->table;
+    size_t cell = i % t->n_cells, at[2] = {cell / t->n_knots[1], cell % t->n_knots[1]};
+    double sum = 0, weight = 0;
+
+    for (size_t axis = 0; axis < t->family->n_axes; axis++)
+        for (int way = -1; way <= 1; way += 2)
+            look(g, i / t->n_cells, at, axis, way, with_base, &sum, &weight);
+    return weight > 0 ? sum / weight : 0;
+}
+
+/* How much of a site's difference to its neighbours carries over to the next cell: the least
+ * squares answer over the cells where both are measured. Noise makes it small. Negative: the
+ * neighbours are no help at all, the site's own cells around say more. */
+static double carry_over(const struct grid *g)
+{
+    double product = 0, square = 0, alone = 0, together = 0;
+
+    for (size_t i = 0; i < g->n; i++) {
+        if (isnan(g->value[i]) || isnan(g->base[i]))
+            continue;
+        double near = around(g, i, true);
+        product += near * (g->value[i] - g->base[i]);
+        square += near * near;
+    }
+    double share = square > 0 ? product / square : 1;
+    share = share < 0 ? 0 : share > 1 ? 1 : share;
+    for (size_t i = 0; i < g->n; i++) {
+        if (isnan(g->value[i]) || isnan(g->base[i]))
+            continue;
+        together += fabs(g->value[i] - g->base[i] - share * around(g, i, true));
+        alone += fabs(g->value[i] - around(g, i, false));
+    }
+    return alone < together ? -1 : share;
+}
+
+/* A gap takes what the neighbours say plus how this site differs from them nearby. */
+static void fill(struct grid *g)
+{
+    double share = carry_over(g);
+
+    for (size_t i = 0; i < g->n; i++)
+        g->filled[i] = !isnan(g->value[i])               ? g->value[i]
+                       : share >= 0 && !isnan(g->base[i]) ? g->base[i] + share * around(g, i, true)
+                                                          : around(g, i, false);
+}
+
+/* ---- components ---- */
+
+static void take_mean(struct grid *g)
+{
+    struct kvc_kernel_table *t = g->table;
+
+    for (size_t c = 0; c < t->n_cells; c++) {
+        double sum = 0, weight = 0;
+        for (size_t s = 0; s < t->n_sites; s++) {
+            sum += g->site_weight[s] * g->filled[s * t->n_cells + c];
+            weight += g->site_weight[s];
+        }
+        t->mean[c] = sum / weight;
+        for (size_t s = 0; s < t->n_sites; s++)
+            g->filled[s * t->n_cells + c] -= t->mean[c];
+    }
+}
+
+/* Mean absolute error where something was measured inside the claimed range. */
+static double left_over(const struct grid *g)
+{
+    size_t cells = g->table->n_cells, n = 0;
+    double sum = 0;
+
+    for (size_t i = 0; i < g->n; i++) {
+        if (isnan(g->value[i]) || g->site_weight[i / cells] < 1 || g->cell_weight[i % cells] < 1)
+            continue;
+        sum += fabs(g->filled[i]);
+        n++;
+    }
+    return n ? sum / (double)n : 0;
+}
+
+/* Moves the next component from the matrix (filled) into the table. */
+static void take_component(struct grid *g, size_t r, size_t most, const gsl_matrix *sites,
+                           const gsl_vector *size, const gsl_matrix *cells, double *weights)
+{
+    struct kvc_kernel_table *t = g->table;
+
+    for (size_t s = 0; s < t->n_sites; s++)
+        weights[s * most + r] = gsl_matrix_get(sites, s, r) * gsl_vector_get(size, r) / g->site_weight[s];
+    for (size_t c = 0; c < t->n_cells; c++)
+        t->component[r * t->n_cells + c] = gsl_matrix_get(cells, c, r) / g->cell_weight[c];
+    for (size_t i = 0; i < g->n; i++)
+        g->filled[i] -= weights[i / t->n_cells * most + r] *
+                        t->component[r * t->n_cells + i % t->n_cells];
+}
+
+static bool take_components(struct grid *g)
+{
+    struct kvc_kernel_table *t = g->table;
+    bool tall = t->n_sites >= t->n_cells;
+    size_t rows = tall ? t->n_sites : t->n_cells, columns = tall ? t->n_cells : t->n_sites;
+    size_t most = columns < KVC_KERNEL_RANK ? columns : KVC_KERNEL_RANK;
+    gsl_matrix *a = gsl_matrix_alloc(rows, columns), *v = gsl_matrix_alloc(columns, columns);
+    gsl_vector *size = gsl_vector_alloc(columns), *work = gsl_vector_alloc(columns);
+    double *weights = kvc_calloc(t->n_sites * most, sizeof *weights);
+    bool ok = a && v && size && work && weights;
+
+    if (ok) {
+        for (size_t i = 0; i < g->n; i++) {
+            size_t s = i / t->n_cells, c = i % t->n_cells;
+            gsl_matrix_set(a, tall ? s : c, tall ? c : s,
+                           g->filled[i] * g->site_weight[s] * g->cell_weight[c]);
+        }
+        gsl_linalg_SV_decomp(a, v, size, work);
+        while (t->rank < most && left_over(g) > GOOD_ENOUGH) {
+            take_component(g, t->rank, most, tall ? a : v, size, tall ? v : a, weights);
+            t->rank++;
+        }
+        t->weight = kvc_calloc(t->n_sites * t->rank + 1, sizeof *t->weight);
+        ok = t->weight != NULL;
+        for (size_t i = 0; ok && i < t->n_sites * t->rank; i++)
+            t->weight[i] = weights[i / t->rank * most + i % t->rank];
+    }
+    kvc_free(weights);
+    gsl_vector_free(work);
+    gsl_vector_free(size);
+    gsl_matrix_free(v);
+    gsl_matrix_free(a);
+    return ok;
+}
+
+enum kvc_status kvc_kernel_grid_fit(struct kvc_kernel_table *t, const struct kvc_kernel_row *rows,
+                                    size_t n, const struct kvc_peaks *peaks, struct kvc_error *err)
+{
+    struct grid g = {.table = t};
+    bool ok = find_sites(t, rows, n);
+
+    for (size_t a = 0; a < KVC_KERNEL_AXES && ok; a++)
+        ok = find_knots(t, a, rows, n);
+    t->n_cells = t->n_knots[0] * t->n_knots[1];
+    ok = ok && allocate(&g);
+    t->mean = kvc_calloc(t->n_cells, sizeof(double));
+    t->component = kvc_calloc(t->n_cells * KVC_KERNEL_RANK, sizeof(double));
+    ok = ok && t->mean && t->component;
+    if (ok) {
+        gather(&g, rows, n, peaks);
+        t->distance[0] = 0.01;
+        for (size_t i = 1; i <= t->family->n_site; i++)
+            t->distance[i] = 1;
+        find_neighbours(&g);
+        ok = learn_distance(&g);
+        find_neighbours(&g);
+        ask_neighbours(&g);
+        fill(&g);
+        take_mean(&g);
+        ok = ok && take_components(&g);
+    }
+    release(&g);
+    return ok ? KVC_OK : kvc_fail_nomem(err);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * One fitted kernel table: a closed form times exp(mean + sum of components), the sum weighted per
+ * measured shape (site) and blended between sites. In files the weights and components are one
+ * character a number (docs/models.md). */
+#ifndef KVC_MODELS_KERNEL_TABLE_H
+#define KVC_MODELS_KERNEL_TABLE_H
+
+#include "base/json.h"
+#include "models/kernel_family.h"
+
+#define KVC_KERNEL_RANK 8 /* components at most */
+
+struct kvc_kernel_error { /* of predictions on measured rows, percent */
+    size_t rows;
+    double mape, p90, bias; /* bias: the median signed error */
+};
+
+struct kvc_kernel_table {
+    const struct kvc_kernel_family *family;
+    char key[KVC_KERNEL_KEY];
+    char *source;
+    double constants[KVC_KERNEL_CONSTANTS], params[KVC_KERNEL_PARAMS];
+    size_t n_knots[KVC_KERNEL_AXES]; /* 1 where the family has no second axis */
+    double *knot[KVC_KERNEL_AXES];   /* natural logarithms, ascending */
+    size_t n_sites, n_cells, rank;
+    double *site;      /* [n_sites][KVC_KERNEL_SITE], log2 */
+    /* Square of what two shapes are expected to differ by: a constant, then per squared octave. */
+    double distance[1 + KVC_KERNEL_SITE];
+    double *weight;    /* [n_sites][rank] */
+    double *mean;      /* [n_cells], second axis fastest */
+    double *component; /* [rank][n_cells] */
+    /* on the rows it was fitted to; on a quarter of the rows, and of the shapes, kept aside */
+    struct kvc_kernel_error fitted, random, shape;
+};
+
+void kvc_kernel_table_clear(struct kvc_kernel_table *table);
+void kvc_kernel_table_write(const struct kvc_kernel_table *table, struct kvc_json *j);
+/* Strings are copied. A table that does not hold together is an error that names file. */
+enum kvc_status kvc_kernel_table_read(struct kvc_kernel_table *table, const struct kvc_jval *v,
+                                      const char *file, struct kvc_error *err);
+
+/* A table at one shape. */
+struct kvc_kernel_curve {
+    const struct kvc_kernel_table *table;
+    double x[KVC_KERNEL_SITE];
+    double params[KVC_KERNEL_PARAMS]; /* the table's, until the caller sets others */
+    double weight[KVC_KERNEL_RANK];
+    double octaves; /* to the nearest measured shape, in its farthest dimension; 0: measured */
+};
+
+void kvc_kernel_curve_at(const struct kvc_kernel_table *table, const double *site,
+                         struct kvc_kernel_curve *out);
+/* Times at the axes' values; *outside (may be NULL) is set where they leave the knots. */
+double kvc_kernel_curve_ns(const struct kvc_kernel_curve *curve, const struct kvc_peaks *peaks,
+                           const double *axes, bool *outside);
+
+/* The expected squared difference of the logarithm between two sites. */
+double kvc_kernel_site_distance(const struct kvc_kernel_table *table, const double *a,
+                                const double *b);
+
+#endif
