@@ -159,6 +159,7 @@ static enum kvc_status fit_rows(struct kvc_kernel_table *t, const struct kvc_ker
     memset(t, 0, sizeof *t);
     t->family = family;
     memcpy(t->key, rows[0].key, sizeof t->key);
+    strcpy(t->kind, "fitted");
     memcpy(t->params, rows[0].params, sizeof t->params);
     if (!fit_constants(t, rows, n, peaks))
         return kvc_fail_nomem(err);

@@ -339,7 +339,7 @@ void kvc_kernel_table_write(const struct kvc_kernel_table *t, struct kvc_json *j
     kvc_json_open_object(j, NULL);
     kvc_json_string(j, "family", t->family->name);
     kvc_json_string(j, "key", t->key);
-    kvc_json_string(j, "kind", "fitted");
+    kvc_json_string(j, "kind", t->kind);
     kvc_json_string(j, "source", t->source);
     kvc_json_string(j, "range", t->family->claim);
     write_error(j, "residual", &t->fitted);
@@ -505,14 +505,15 @@ enum kvc_status kvc_kernel_table_read(struct kvc_kernel_table *t, const struct k
                                       const char *file, struct kvc_error *err)
 {
     const char *family = kvc_profile_string(v, "family"), *key = kvc_profile_string(v, "key");
-    const char *source = kvc_profile_string(v, "source");
+    const char *source = kvc_profile_string(v, "source"), *kind = kvc_profile_string(v, "kind");
     size_t n;
 
     memset(t, 0, sizeof *t);
     t->family = family ? kvc_kernel_family_find(family) : NULL;
-    if (!t->family || !key || strlen(key) >= sizeof t->key || !source)
+    if (!t->family || !key || strlen(key) >= sizeof t->key || !source || !kind)
         goto broken;
     strcpy(t->key, key);
+    snprintf(t->kind, sizeof t->kind, "%s", kind);
     if (!(t->source = kvc_strdup(source)))
         return kvc_fail_nomem(err);
     read_error(v, "residual", &t->fitted);

@@ -18,6 +18,7 @@ struct kvc_kernel_error { /* of predictions on measured rows, percent */
 struct kvc_kernel_table {
     const struct kvc_kernel_family *family;
     char key[KVC_KERNEL_KEY];
+    char kind[16]; /* fitted, or assumed for closed forms without rows */
     char *source;
     double constants[KVC_KERNEL_CONSTANTS], params[KVC_KERNEL_PARAMS];
     size_t n_knots[KVC_KERNEL_AXES]; /* 1 where the family has no second axis */

@@ -3,46 +3,73 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
 
-struct kvc_kernels {
-    struct kvc_jval *doc;
-    const struct kvc_gpu *gpu;
-    bool measured;
+enum { OWN, OWN_FOREIGN, LIKE, LIKE_FOREIGN, OWN_NCCL, STORES };
+
+struct used {
+    char name[48], value[96], source[256];
+    const char *kind;
 };
+
+struct kvc_kernels {
+    const struct kvc_gpu *gpu;
+    char backend[32];
+    struct kvc_kernel_store store[STORES];
+    bool tried[STORES], there[STORES];
+    enum kvc_status status; /* of a load that failed, not of one that found nothing */
+    struct used used[32];
+    size_t n_used;
+};
+
+/* ---- stores ---- */
+
+/* Whose tables stand in where a backend lacks a family: TensorRT-LLM was measured the most. */
+static const char *foreign_backend(const char *backend)
+{
+    return strcmp(backend, "trtllm") == 0 ? "vllm" : "trtllm";
+}
+
+static const struct kvc_kernel_store *store_at(struct kvc_kernels *k, int i)
+{
+    bool like = i == LIKE || i == LIKE_FOREIGN;
+    const char *gpu = like ? k->gpu->kernels_like : k->gpu->id;
+    const char *backend = i == OWN_NCCL                         ? "nccl"
+                          : i == OWN_FOREIGN || i == LIKE_FOREIGN ? foreign_backend(k->backend)
+                                                                  : k->backend;
+
+    if (!k->tried[i]) {
+        enum kvc_status status =
+            gpu ? kvc_kernel_store_borrow(&k->store[i], k->gpu, gpu, backend, NULL)
+                : KVC_ERR_UNSUPPORTED;
+        k->tried[i] = true;
+        k->there[i] = status == KVC_OK;
+        if (status != KVC_OK && status != KVC_ERR_UNSUPPORTED)
+            k->status = status;
+    }
+    return k->there[i] ? &k->store[i] : NULL;
+}
 
 enum kvc_status kvc_kernels_load(struct kvc_kernels **out, const struct kvc_gpu *gpu,
                                  const char *backend, struct kvc_error *err)
 {
-    char name[128];
     struct kvc_kernels *k = kvc_calloc(1, sizeof *k);
 
     if (!k)
         return kvc_fail_nomem(err);
     k->gpu = gpu;
-    k->measured = true;
-    snprintf(name, sizeof name, "kernels_%s_%s.json", gpu->id, backend);
-    const struct kvc_blob *blob = kvc_blob_find(name);
-    if (!blob) {
-        k->measured = false;
-        snprintf(name, sizeof name, "kernels_generic_%s.json", backend);
-        blob = kvc_blob_find(name);
-    }
-    enum kvc_status status =
-        blob ? kvc_json_parse(&k->doc, (const char *)blob->data, blob->size, false, name, 1, err)
-             : kvc_fail(err, KVC_ERR_UNSUPPORTED, "no kernel times for engine backend '%s'",
-                        backend);
-    if (status != KVC_OK) {
+    snprintf(k->backend, sizeof k->backend, "%s", backend);
+    if (!store_at(k, OWN) && !store_at(k, LIKE)) {
+        enum kvc_status status = k->status;
         kvc_kernels_destroy(k);
-        return status;
+        if (status != KVC_OK)
+            return kvc_fail_nomem(err);
+        return kvc_fail(err, KVC_ERR_UNSUPPORTED, "no kernel times of '%s' for %s", backend,
+                        gpu->id);
     }
-    const struct kvc_jval *measured = kvc_jval_member(k->doc, "measured");
-    if (measured)
-        kvc_jval_bool(measured, &k->measured);
     *out = k;
     return KVC_OK;
 }
@@ -51,38 +78,98 @@ void kvc_kernels_destroy(struct kvc_kernels *kernels)
 {
     if (!kernels)
         return;
-    kvc_json_free(kernels->doc);
+    for (int i = 0; i < STORES; i++)
+        kvc_kernel_store_clear(&kernels->store[i]);
     kvc_free(kernels);
+}
+
+enum kvc_status kvc_kernels_status(const struct kvc_kernels *kernels, struct kvc_error *err)
+{
+    return kernels->status == KVC_OK ? KVC_OK : kvc_fail_nomem(err);
 }
 
 bool kvc_kernels_measured(const struct kvc_kernels *kernels)
 {
-    return kernels->measured;
+    return kernels->there[OWN] && kernels->gpu->kernels_measured;
 }
 
-static const struct kvc_jval *member2(const struct kvc_jval *v, const char *a, const char *b)
+/* ---- answers ---- */
+
+static void note(struct kvc_kernels *k, const char *name, const struct kvc_kernel_answer *a)
 {
-    v = v ? kvc_jval_member(v, a) : NULL;
-    return v && b ? kvc_jval_member(v, b) : v;
+    const struct kvc_kernel_table *t = a->curve.table;
+    struct used u;
+
+    memset(&u, 0, sizeof u);
+    snprintf(u.name, sizeof u.name, "%s", name);
+    if (t->shape.rows)
+        snprintf(u.value, sizeof u.value, "%s %.40s, %.1f %% off on shapes kept aside",
+                 t->family->name, t->key, t->shape.mape);
+    else
+        snprintf(u.value, sizeof u.value, "%s %.40s", t->family->name, t->key);
+    u.kind = a->borrowed || a->foreign || !a->exact ? "assumed" : t->kind;
+    if (strcmp(u.kind, "fitted") != 0 && strcmp(u.kind, "assumed") != 0)
+        u.kind = "measured";
+    snprintf(u.source, sizeof u.source, "%s%s%s", t->source,
+             a->borrowed  ? "; another GPU's, as shares of this one's peaks"
+             : a->foreign ? "; another engine's"
+                          : "",
+             a->exact ? "" : "; the nearest measured head size or window");
+    for (size_t i = 0; i < k->n_used; i++)
+        if (strcmp(k->used[i].name, u.name) == 0 && strcmp(k->used[i].source, u.source) == 0)
+            return;
+    if (k->n_used < sizeof k->used / sizeof k->used[0])
+        k->used[k->n_used++] = u;
 }
 
-/* Numbers in text separated by blanks; returns how many were read. */
-static size_t numbers(const char *text, double *out, size_t max)
+void kvc_kernels_used(const struct kvc_kernels *kernels, kvc_figure_fn fn, void *user)
 {
-    size_t n = 0;
-
-    while (n < max) {
-        char *end;
-        double v = strtod(text, &end);
-        if (end == text)
-            break;
-        out[n++] = v;
-        text = end;
+    for (size_t i = 0; i < kernels->n_used; i++) {
+        const struct used *u = &kernels->used[i];
+        fn(user, "kernels", u->name, u->value, u->kind, u->source);
     }
-    return n;
 }
 
-const char *kvc_kernels_dtype(enum kvc_dtype weights)
+static void answer(const struct kvc_kernel_store *s, int i, const struct kvc_kernel_table *t,
+                   const double *site, struct kvc_kernel_answer *out)
+{
+    kvc_kernel_curve_at(t, site, &out->curve);
+    out->peaks = s->peaks;
+    out->exact = true;
+    out->borrowed = s->borrowed;
+    out->foreign = i == OWN_FOREIGN || i == LIKE_FOREIGN;
+}
+
+double kvc_kernel_answer_ns(const struct kvc_kernel_answer *a, double first, double second)
+{
+    const double axes[KVC_KERNEL_AXES] = {first, second};
+
+    return kvc_kernel_curve_ns(&a->curve, &a->peaks, axes, NULL);
+}
+
+/* The first table of that very key, from the stores in order, or with foreign ones in front. */
+static bool find_key(struct kvc_kernels *k, const char *family, const char *key,
+                     bool foreign_first, const double *site, struct kvc_kernel_answer *out)
+{
+    static const int usual[] = {OWN, OWN_FOREIGN, LIKE, LIKE_FOREIGN};
+    static const int other[] = {OWN_FOREIGN, OWN, LIKE_FOREIGN, LIKE};
+    const struct kvc_kernel_family *f = kvc_kernel_family_find(family);
+
+    for (size_t i = 0; i < 4; i++) {
+        int at = foreign_first ? other[i] : usual[i];
+        const struct kvc_kernel_store *s = store_at(k, at);
+        const struct kvc_kernel_table *t = s ? kvc_kernel_store_find(s, f, key) : NULL;
+        if (!t)
+            continue;
+        answer(s, at, t, site, out);
+        return true;
+    }
+    return false;
+}
+
+/* ---- matrix products ---- */
+
+static const char *gemm_key(enum kvc_dtype weights)
 {
     switch (weights) {
     case KVC_FP8:
@@ -93,260 +180,207 @@ const char *kvc_kernels_dtype(enum kvc_dtype weights)
         return "nvfp4";
     case KVC_BF16:
     case KVC_MXFP4: /* only the experts are 4-bit */
-        return "bf16";
+        return "bfloat16";
     default:
         return NULL;
     }
 }
 
-static double peak_of(const struct kvc_gpu *gpu, const char *dtype)
+/* The separate quantise launch inside measured fp8 products: the gap between launches of fp8 and
+ * bf16 tables of aiconfigurator @095f58a. */
+static double quantise_ns(const char *backend, enum kvc_dtype dtype)
 {
-    if (strncmp(dtype, "fp8", 3) == 0)
-        return gpu->fp8_flops.value;
-    if (strcmp(dtype, "nvfp4") == 0)
-        return gpu->fp4_flops.value;
-    return gpu->bf16_flops.value;
-}
+    bool block = dtype == KVC_FP8_BLOCK;
 
-struct near {
-    double distance;
-    const char *ratios;
-};
-
-static void near_insert(struct near best[4], double distance, const char *ratios)
-{
-    for (int i = 0; i < 4; i++) {
-        if (distance < best[i].distance) {
-            memmove(best + i + 1, best + i, (size_t)(3 - i) * sizeof *best);
-            best[i] = (struct near){distance, ratios};
-            return;
-        }
-    }
-}
-
-/* Reads the knots (their logarithms) and blends the rows "a b: percent .." of table: the
- * inverse-distance mean of the nearest four (a, b), distance in log2. Returns the knots. */
-static uint32_t blend(const struct kvc_jval *object, const char *knots_key, const char *table_key,
-                      double a, double b, double *log_knots, double *ratio)
-{
-    struct near best[4] = {{HUGE_VAL, NULL}, {HUGE_VAL, NULL}, {HUGE_VAL, NULL}, {HUGE_VAL, NULL}};
-    const struct kvc_jval *table = kvc_jval_member(object, table_key);
-    const char *knots = kvc_profile_string(object, knots_key);
-    double weight = 0, row[KVC_M_KNOTS], la = log2(a), lb = log2(b);
-
-    if (!table || !knots)
+    if (dtype != KVC_FP8 && !block)
         return 0;
-    uint32_t n = (uint32_t)numbers(knots, log_knots, KVC_M_KNOTS);
-    for (const struct kvc_jval *v = kvc_jval_first(table); v; v = kvc_jval_next(v)) {
-        const char *text = kvc_jval_string(v);
-        const char *colon = text ? strchr(text, ':') : NULL;
-        double at[2];
-        if (!colon || numbers(text, at, 2) != 2)
-            continue;
-        double da = log2(at[0]) - la, db = log2(at[1]) - lb;
-        near_insert(best, sqrt(da * da + db * db), colon + 1);
-    }
-    for (uint32_t j = 0; j < n; j++) {
-        log_knots[j] = log(log_knots[j]);
-        ratio[j] = 0;
-    }
-    bool exact = best[0].distance < 1e-9;
-    for (int i = 0; i < (exact ? 1 : 4) && best[i].ratios; i++) {
-        double w = exact ? 1.0 : 1.0 / best[i].distance;
-        if (numbers(best[i].ratios, row, n) != n)
-            continue;
-        for (uint32_t j = 0; j < n; j++)
-            ratio[j] += w * row[j] / 100;
-        weight += w;
-    }
-    for (uint32_t j = 0; j < n; j++)
-        ratio[j] = weight > 0 ? ratio[j] / weight : 1.0;
-    return n;
+    if (strcmp(backend, "trtllm") == 0)
+        return block ? 3500 : 9000;
+    if (strcmp(backend, "sglang") == 0)
+        return block ? 2900 : 0;
+    return block ? 0 : 4800;
 }
 
-enum kvc_status kvc_kernels_gemm(const struct kvc_kernels *kernels, enum kvc_dtype dtype,
-                                 uint32_t n, uint32_t k, const struct kvc_engine_profile *engine,
+enum kvc_status kvc_kernels_gemm(struct kvc_kernels *kernels, enum kvc_dtype dtype, uint32_t n,
+                                 uint32_t k, const struct kvc_engine_profile *engine,
                                  struct kvc_gemm *out, struct kvc_error *err)
 {
-    const char *name = kvc_kernels_dtype(dtype);
-    const struct kvc_jval *table = name ? member2(kernels->doc, "gemm", name) : NULL;
+    const char *key = gemm_key(dtype);
+    const double site[KVC_KERNEL_SITE] = {n, k};
+    /* vLLM's block-scaled table carries a host launch floor that served runs do not show. */
+    bool launch_floor = dtype == KVC_FP8_BLOCK && strcmp(kernels->backend, "vllm") == 0;
+    struct kvc_kernel_answer *a = &out->table;
+    char name[48];
 
-    if (!table || peak_of(kernels->gpu, name) <= 0)
+    memset(out, 0, sizeof *out);
+    if (!key || !find_key(kernels, "gemm", key, launch_floor, site, a) ||
+        (dtype == KVC_NVFP4 && !(kernels->gpu->fp4_flops.value > 0)))
         return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "weights_dtype",
                            "no times of matrix products with such weights on %s; use bf16 or fp8",
                            kernels->gpu->id);
-    double peak = peak_of(kernels->gpu, name), bandwidth = kernels->gpu->hbm_bytes_per_s.value;
-    *out = (struct kvc_gemm){
-        .n = n,
-        .k = k,
-        .overhead_ns = 1e3 * kvc_profile_number(table, "overhead_us", 0),
-        .flops = kvc_profile_number(table, "compute_efficiency", 1) * peak,
-        .peak_flops = peak,
-        .bytes_per_s = kvc_profile_number(table, "bandwidth_efficiency", 1) * bandwidth,
-        .peak_bytes_per_s = bandwidth,
-        .activation_bytes = kvc_profile_number(table, "activation_bytes", 2),
-        .weight_bytes = kvc_profile_number(table, "weight_bytes", 2),
-    };
-    out->minus_ns = kvc_profile_number(table, "quantise_ns", 0);
-    if (!engine->fuses_quantise)
-        out->minus_ns = 0;
-    if (out->minus_ns > 0) {
-        out->floor_ns = engine->fused_floor_ns.value +
-                        1e9 * (double)n * k * out->weight_bytes / (0.95 * bandwidth);
-    }
-    out->knots = blend(table, "m", "percent_of_roofline", n, k, out->log_m, out->ratio);
+    double weights = (double)n * k * a->curve.params[1], which = a->curve.params[2];
+    double peak = which == 2 ? a->peaks.fp4_flops
+                  : which == 1 ? a->peaks.fp8_flops : a->peaks.bf16_flops;
+    out->flops_ns = 1e9 * 2.0 * n * k / peak;
+    out->weight_ns = 1e9 * weights / a->peaks.bytes_per_s;
+    out->minus_ns = engine->fuses_quantise
+                        ? quantise_ns(a->foreign ? foreign_backend(kernels->backend)
+                                                 : kernels->backend, dtype)
+                        : 0;
+    if (out->minus_ns > 0)
+        out->floor_ns = engine->fused_floor_ns.value + out->weight_ns / 0.95;
+    snprintf(name, sizeof name, "matrix products, %s", key);
+    note(kernels, name, a);
     return KVC_OK;
-}
-
-/* y at x between ascending knots, held constant outside them. */
-static double between(const double *xs, const double *ys, size_t n, double x)
-{
-    if (n == 0)
-        return 1.0;
-    if (x <= xs[0])
-        return ys[0];
-    for (size_t i = 1; i < n; i++)
-        if (x <= xs[i])
-            return ys[i - 1] + (x - xs[i - 1]) / (xs[i] - xs[i - 1]) * (ys[i] - ys[i - 1]);
-    return ys[n - 1];
 }
 
 double kvc_gemm_ns(const struct kvc_gemm *g, double m)
 {
-    double flops = 2.0 * m * g->n * g->k, weights = g->n * g->k * g->weight_bytes;
-    double bytes = m * g->k * g->activation_bytes + weights + 2.0 * m * g->n;
-    double compute = flops / g->flops, memory = bytes / g->bytes_per_s;
-    double ns = g->overhead_ns + 1e9 * (compute > memory ? compute : memory);
+    double ns = kvc_kernel_answer_ns(&g->table, m, 0);
 
-    ns *= between(g->log_m, g->ratio, g->knots, log(m));
     if (g->minus_ns > 0) {
         ns -= g->minus_ns;
         if (ns < g->floor_ns)
             ns = g->floor_ns;
     }
     /* Small weights re-read by the benchmark come from L2; in a model they come from HBM. */
-    double bound = 1e9 * (flops / g->peak_flops), stream = 1e9 * (weights / g->peak_bytes_per_s);
-    if (bound < stream)
-        bound = stream;
+    double bound = m * g->flops_ns > g->weight_ns ? m * g->flops_ns : g->weight_ns;
     return ns > bound ? ns : bound;
 }
 
-/* The entry of object (keyed by head size) nearest to head_dim. */
-static const struct kvc_jval *nearest_dim(const struct kvc_jval *object, uint32_t head_dim,
-                                          bool *exact)
-{
-    const struct kvc_jval *best = NULL;
-    double best_distance = HUGE_VAL;
+/* ---- attention ---- */
 
-    for (const struct kvc_jval *v = object ? kvc_jval_first(object) : NULL; v;
-         v = kvc_jval_next(v)) {
-        double distance = fabs(log((double)atoi(kvc_jval_key(v)) / head_dim));
-        if (distance < best_distance) {
-            best = v;
-            best_distance = distance;
+/* How far a table is from what is asked for: head size in octaves, a window that differs counts
+ * more, since the caller can cut the context. HUGE_VAL: other cache bytes. */
+static double heads_distance(const struct kvc_kernel_table *t, const struct kvc_heads *h)
+{
+    bool narrow = t->params[0] < 2, window = t->params[2] > 0;
+
+    if (narrow != (h->kv != KVC_BF16) || (window && t->params[2] != h->window))
+        return HUGE_VAL;
+    return fabs(log2(t->params[1] / h->dim)) + (!window && h->window ? 0.5 : 0);
+}
+
+static bool find_heads(struct kvc_kernels *k, const char *family, const struct kvc_heads *h,
+                       struct kvc_kernel_answer *out)
+{
+    const struct kvc_kernel_family *f = kvc_kernel_family_find(family);
+    const double site[KVC_KERNEL_SITE] = {h->heads, h->kv_heads};
+    static const int order[] = {OWN, LIKE, OWN_FOREIGN, LIKE_FOREIGN};
+
+    for (size_t i = 0; i < 4; i++) {
+        const struct kvc_kernel_store *s = store_at(k, order[i]);
+        const struct kvc_kernel_table *best = NULL;
+        double least = HUGE_VAL;
+        for (size_t j = 0; s && j < s->tables.n; j++) {
+            const struct kvc_kernel_table *t = &s->tables.table[j];
+            double d = t->family == f ? heads_distance(t, h) : HUGE_VAL;
+            if (d < least || (best && d == least && t->fitted.rows > best->fitted.rows)) {
+                least = d;
+                best = t;
+            }
         }
+        if (!best)
+            continue;
+        answer(s, order[i], best, site, out);
+        out->curve.params[1] = h->dim;
+        out->exact = least == 0;
+        return true;
     }
-    if (exact)
-        *exact = best_distance == 0.0;
-    return best;
+    return false;
 }
 
-static const char *kv_name(enum kvc_dtype kv)
+bool kvc_kernels_decode(struct kvc_kernels *kernels, const struct kvc_heads *heads,
+                        struct kvc_kernel_answer *out)
 {
-    return kv == KVC_BF16 ? "bf16" : "fp8";
-}
-
-bool kvc_kernels_decode(const struct kvc_kernels *kernels, enum kvc_dtype kv, uint32_t head_dim,
-                        struct kvc_decode_form *out, bool *exact)
-{
-    const struct kvc_jval *v =
-        nearest_dim(member2(kernels->doc, "decode_attention", kv_name(kv)), head_dim, exact);
-
-    if (!v)
+    if (!find_heads(kernels, "generation_attention", heads, out))
         return false;
-    *out = (struct kvc_decode_form){kvc_profile_number(v, "overhead_ns", 0),
-                                    kvc_profile_number(v, "bandwidth_efficiency", 0)};
-    return out->bandwidth_efficiency > 0;
+    note(kernels, heads->window ? "decode attention, window" : "decode attention", out);
+    return true;
 }
 
-bool kvc_kernels_prefill(const struct kvc_kernels *kernels, enum kvc_dtype kv, uint32_t head_dim,
-                         uint32_t heads, uint32_t kv_heads, struct kvc_prefill_form *out,
-                         bool *exact)
+bool kvc_kernels_prefill(struct kvc_kernels *kernels, const struct kvc_heads *heads,
+                         struct kvc_kernel_answer *out)
 {
-    const struct kvc_jval *v =
-        nearest_dim(member2(kernels->doc, "prefill_attention", kv_name(kv)), head_dim, exact);
-    double flops;
-
-    if (!v)
+    if (!find_heads(kernels, "context_attention", heads, out))
         return false;
-    /* The generic file states a share of the GPU's own peak instead of a rate. */
-    flops = kvc_profile_number(v, "flops", 0);
-    if (flops <= 0)
-        flops = kvc_profile_number(v, "compute_efficiency", 0) * kernels->gpu->bf16_flops.value;
-    *out = (struct kvc_prefill_form){.launch_ns = kvc_profile_number(v, "launch_ns", 0),
-                                     .flops = flops,
-                                     .q0 = kvc_profile_number(v, "q0", 0),
-                                     .p0 = kvc_profile_number(v, "p0", 0)};
-    out->knots =
-        blend(v, "tokens", "percent_of_form", heads, kv_heads, out->log_tokens, out->ratio);
-    return flops > 0;
+    note(kernels, heads->window ? "prefill attention, window" : "prefill attention", out);
+    return true;
 }
 
-double kvc_prefill_ratio(const struct kvc_prefill_form *form, double tokens)
+static bool find_mla(struct kvc_kernels *k, const char *family, enum kvc_dtype kv, uint32_t heads,
+                     const char *name, struct kvc_kernel_answer *out)
 {
-    return between(form->log_tokens, form->ratio, form->knots, log(tokens));
-}
+    const char *key = kv == KVC_BF16 ? "bfloat16 bfloat16" : "bfloat16 fp8";
+    const double site[KVC_KERNEL_SITE] = {heads};
 
-bool kvc_kernels_mla(const struct kvc_kernels *kernels, enum kvc_dtype kv, struct kvc_mla_form *out)
-{
-    const struct kvc_jval *v = member2(kernels->doc, "mla", kv_name(kv));
-
-    if (!v)
+    if (!find_key(k, family, key, false, site, out))
         return false;
-    *out = (struct kvc_mla_form){kvc_profile_number(v, "decode_overhead_ns", 0),
-                                 kvc_profile_number(v, "decode_bandwidth", 0),
-                                 kvc_profile_number(v, "decode_compute", 0),
-                                 kvc_profile_number(v, "prefill_overhead_ns", 0),
-                                 kvc_profile_number(v, "prefill_compute", 0),
-                                 kvc_profile_number(v, "prefill_c", 0)};
-    return out->decode_bandwidth > 0 && out->decode_compute > 0 && out->prefill_compute > 0;
+    note(k, name, out);
+    return true;
 }
 
-/* "gpus: bytes ns bytes ns .." of one implementation, the part with lo < bytes <= hi. */
-static void allreduce_rows(const struct kvc_jval *impl, uint32_t gpus, double lo, double hi,
+bool kvc_kernels_mla_decode(struct kvc_kernels *kernels, enum kvc_dtype kv, uint32_t heads,
+                            struct kvc_kernel_answer *out)
+{
+    return find_mla(kernels, "generation_mla", kv, heads, "latent attention, decode", out);
+}
+
+bool kvc_kernels_mla_prefill(struct kvc_kernels *kernels, enum kvc_dtype kv, uint32_t heads,
+                             struct kvc_kernel_answer *out)
+{
+    return find_mla(kernels, "context_mla", kv, heads, "latent attention, prefill", out);
+}
+
+/* ---- collectives ---- */
+
+/* A table that has this number of GPUs itself: nothing is known between counts. */
+static bool find_collective(struct kvc_kernels *k, int at, const char *family, uint32_t gpus,
+                            struct kvc_kernel_answer *out)
+{
+    const struct kvc_kernel_family *f = kvc_kernel_family_find(family);
+    const struct kvc_kernel_store *s = store_at(k, at);
+    const double site[KVC_KERNEL_SITE] = {gpus};
+
+    for (size_t i = 0; s && i < s->tables.n; i++) {
+        const struct kvc_kernel_table *t = &s->tables.table[i];
+        if (t->family != f || strncmp(t->key, "all_reduce ", 11) != 0 || strstr(t->key, "eager") ||
+            strstr(t->key, "int8"))
+            continue;
+        answer(s, at, t, site, out);
+        if (out->curve.octaves == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Doublings from 256 bytes, from the table that holds there, never falling: a message can always
+ * be padded to a larger one. B200's 8-GPU table has a hump below 1 MB that served runs lack. */
+bool kvc_kernels_allreduce(struct kvc_kernels *kernels, uint32_t gpus, double custom_max_bytes,
                            struct kvc_allreduce *out)
 {
-    const struct kvc_jval *list = impl ? kvc_jval_member(impl, "bytes_ns") : NULL;
+    struct kvc_kernel_answer graph, nccl;
 
-    for (const struct kvc_jval *v = list ? kvc_jval_first(list) : NULL; v; v = kvc_jval_next(v)) {
-        const char *text = kvc_jval_string(v);
-        const char *colon = text ? strchr(text, ':') : NULL;
-        double pairs[128];
-        if (!colon || (uint32_t)strtoul(text, NULL, 10) != gpus)
-            continue;
-        size_t n = numbers(colon + 1, pairs, 128) / 2;
-        for (size_t i = 0; i < n && out->n < 64; i++) {
-            if (pairs[2 * i] <= lo || pairs[2 * i] > hi)
-                continue;
-            out->bytes[out->n] = pairs[2 * i];
-            out->ns[out->n++] = pairs[2 * i + 1];
-        }
+    memset(out, 0, sizeof *out);
+    /* Another GPU's links are no measure of this one's. */
+    if (!find_collective(kernels, OWN, "custom_allreduce", gpus, &graph) ||
+        !find_collective(kernels, OWN_NCCL, "nccl", gpus, &nccl))
+        return false;
+    /* Far below the link (L40S: 1 GB/s of 32 among eight) says more of that machine than of others. */
+    if (67108864e9 / kvc_kernel_answer_ns(&nccl, 67108864, 0) <
+        kernels->gpu->gpu_link_bytes_per_s.value / 8)
+        return false;
+    note(kernels, "all-reduce in a graph", &graph);
+    note(kernels, "all-reduce of large messages", &nccl);
+    for (double bytes = 256; bytes <= 1073741824 && out->n < 64; bytes *= 2) {
+        bool large = bytes > custom_max_bytes;
+        out->bytes[out->n] = bytes;
+        out->ns[out->n++] = kvc_kernel_answer_ns(large ? &nccl : &graph, bytes, 0);
     }
-}
-
-bool kvc_kernels_allreduce(const struct kvc_kernels *kernels, uint32_t gpus,
-                           double custom_max_bytes, struct kvc_allreduce *out)
-{
-    out->n = 0;
-    allreduce_rows(member2(kernels->doc, "allreduce", "graph"), gpus, 0, custom_max_bytes, out);
-    allreduce_rows(member2(kernels->doc, "allreduce", "nccl"), gpus, custom_max_bytes, HUGE_VAL,
-                   out);
-    /* A message can always be padded to a larger one, so the table must not fall. B200's 8-GPU
-     * table has such a hump below 1 MB that served runs do not show. */
     for (size_t i = out->n; i-- > 1;)
         if (out->ns[i - 1] > out->ns[i])
             out->ns[i - 1] = out->ns[i];
-    return out->n >= 4;
+    return true;
 }
 
 double kvc_allreduce_ns(const struct kvc_allreduce *a, double bytes)
@@ -362,89 +396,93 @@ double kvc_allreduce_ns(const struct kvc_allreduce *a, double bytes)
     return a->ns[a->n - 1] * (bytes / a->bytes[a->n - 1]);
 }
 
-bool kvc_kernels_moe(const struct kvc_kernels *kernels, enum kvc_dtype dtype,
-                     const struct kvc_llm *llm, uint32_t tp, uint32_t ep, struct kvc_moe *out)
-{
-    static const char *const names[] = {"bf16",  "fp8",  "fp8_block", "nvfp4",
-                                        "mxfp4", "int8", "int4"};
-    const struct kvc_jval *table = member2(kernels->doc, "moe", names[dtype]);
-    const struct kvc_jval *list = table ? kvc_jval_member(table, "tokens_us") : NULL;
+/* ---- experts ---- */
 
-    out->n = 0;
-    for (const struct kvc_jval *v = list ? kvc_jval_first(list) : NULL; v; v = kvc_jval_next(v)) {
-        const char *text = kvc_jval_string(v);
-        const char *colon = text ? strchr(text, ':') : NULL;
-        double shape[6], pairs[64];
-        if (!colon || numbers(text, shape, 6) != 6 || shape[0] != llm->hidden ||
-            shape[1] != llm->expert_intermediate || shape[2] != llm->top_k ||
-            shape[3] != llm->experts || shape[4] != tp || shape[5] != ep)
+/* Names of a dtype's expert kernels, the one with activations as narrow as served first. */
+static const char *const *moe_keys(enum kvc_dtype dtype)
+{
+    static const char *const keys[][3] = {
+        [KVC_BF16] = {"bfloat16"},   [KVC_FP8] = {"fp8"},      [KVC_FP8_BLOCK] = {"fp8_block"},
+        [KVC_NVFP4] = {"nvfp4"},     [KVC_INT8] = {"int8_wo"}, [KVC_INT4] = {"int4_wo"},
+        [KVC_MXFP4] = {"w4a8_mxfp4_mxfp8", "w4a16_mxfp4"},
+    };
+
+    return keys[dtype];
+}
+
+/* All tables of that name in a store which have a shape as near as the nearest one. */
+static void gather_moe(const struct kvc_kernel_store *s, int at, const char *name,
+                       const double *site, struct kvc_moe *out)
+{
+    const struct kvc_kernel_family *f = kvc_kernel_family_find("moe");
+    size_t n = strlen(name);
+
+    for (size_t i = 0; i < s->tables.n; i++) {
+        const struct kvc_kernel_table *t = &s->tables.table[i];
+        struct kvc_kernel_answer a;
+        if (t->family != f || strncmp(t->key, name, n) != 0 || (t->key[n] && t->key[n] != ' '))
             continue;
-        out->n = numbers(colon + 1, pairs, 64) / 2;
-        for (size_t i = 0; i < out->n; i++) {
-            out->tokens[i] = pairs[2 * i];
-            out->ns[i] = 1e3 * pairs[2 * i + 1];
+        answer(s, at, t, site, &a);
+        if (out->n == 0 || a.curve.octaves < out->octaves) {
+            out->n = 0;
+            out->octaves = a.curve.octaves;
         }
-        return out->n >= 4;
+        if (a.curve.octaves == out->octaves && out->n < 4)
+            out->kernel[out->n++] = a;
     }
-    return false;
+}
+
+#define SKEW 1.6 /* of power_law_1.2, which served runs fit best (docs/models.md) */
+
+bool kvc_kernels_moe(struct kvc_kernels *kernels, enum kvc_dtype dtype, const struct kvc_llm *llm,
+                     uint32_t tp, uint32_t ep, struct kvc_moe *out)
+{
+    const double site[KVC_KERNEL_SITE] = {llm->hidden, (double)llm->expert_intermediate / tp,
+                                          llm->top_k,  llm->experts, ep, SKEW};
+    static const int order[] = {OWN, LIKE};
+    const char *const *name = moe_keys(dtype);
+
+    memset(out, 0, sizeof *out);
+    for (size_t i = 0; i < 2 && out->n == 0; i++) {
+        const struct kvc_kernel_store *s = store_at(kernels, order[i]);
+        for (size_t j = 0; s && j < 2 && name[j]; j++)
+            if (out->n == 0 || out->octaves > 0)
+                gather_moe(s, order[i], name[j], site, out);
+    }
+    for (size_t i = 0; i < out->n; i++)
+        note(kernels, "experts", &out->kernel[i]);
+    return out->n > 0;
 }
 
 double kvc_moe_ns(const struct kvc_moe *moe, double tokens)
 {
-    if (tokens <= moe->tokens[0])
-        return moe->ns[0];
-    for (size_t i = 1; i < moe->n; i++) {
-        if (tokens > moe->tokens[i])
-            continue;
-        double f = log(tokens / moe->tokens[i - 1]) / log(moe->tokens[i] / moe->tokens[i - 1]);
-        return exp(log(moe->ns[i - 1]) + f * (log(moe->ns[i]) - log(moe->ns[i - 1])));
+    double least = HUGE_VAL;
+
+    for (size_t i = 0; i < moe->n; i++) {
+        double ns = kvc_kernel_answer_ns(&moe->kernel[i], tokens, 0);
+        if (ns < least)
+            least = ns;
     }
-    return moe->ns[moe->n - 1] * (tokens / moe->tokens[moe->n - 1]);
+    return least;
 }
 
-void kvc_kernels_source(const struct kvc_kernels *kernels, const char *part, const char **kind,
-                        const char **source)
-{
-    char key[32];
-    const struct kvc_jval *v = kernels->doc;
+/* ---- for lists ---- */
 
-    while (v && *part) {
-        size_t n = strcspn(part, ".");
-        if (n >= sizeof key)
-            break;
-        memcpy(key, part, n);
-        key[n] = '\0';
-        v = kvc_jval_member(v, key);
-        part += n + (part[n] == '.');
+enum kvc_status kvc_kernels_parts(const struct kvc_gpu *gpu, const char *backend,
+                                  kvc_kernel_part_fn fn, void *user, struct kvc_error *err)
+{
+    struct kvc_kernel_store s;
+    char part[KVC_KERNEL_KEY + 64];
+    enum kvc_status status = kvc_kernel_store_load(&s, gpu, backend, err);
+
+    if (status != KVC_OK)
+        return status;
+    for (size_t i = 0; i < s.tables.n; i++) {
+        const struct kvc_kernel_table *t = &s.tables.table[i];
+        snprintf(part, sizeof part, "%s %s", t->family->name, t->key);
+        fn(user, part, s.borrowed ? "assumed" : t->kind, t->source,
+           t->shape.rows ? t->shape.mape : NAN);
     }
-    *kind = v ? kvc_profile_string(v, "kind") : NULL;
-    *source = v ? kvc_profile_string(v, "source") : NULL;
-    if (!*kind)
-        *kind = "assumed";
-    if (!*source)
-        *source = "not measured";
-}
-
-/* Entries are objects with a source, at depth two or three. */
-static void tell_parts(const struct kvc_jval *object, const char *prefix, int depth,
-                       kvc_kernel_part_fn fn, void *user)
-{
-    for (const struct kvc_jval *v = kvc_jval_first(object); v; v = kvc_jval_next(v)) {
-        char part[96];
-        if (kvc_jval_kind(v) != KVC_JOBJECT)
-            continue;
-        snprintf(part, sizeof part, "%s%s%s", prefix, *prefix ? "." : "", kvc_jval_key(v));
-        const char *kind = kvc_profile_string(v, "kind"), *source = kvc_profile_string(v, "source");
-        const struct kvc_jval *residual = kvc_jval_member(v, "residual");
-        if (kind && source)
-            fn(user, part, kind, source,
-               residual ? kvc_profile_number(residual, "mape_percent", NAN) : NAN);
-        else if (depth < 3)
-            tell_parts(v, part, depth + 1, fn, user);
-    }
-}
-
-void kvc_kernels_parts(const struct kvc_kernels *kernels, kvc_kernel_part_fn fn, void *user)
-{
-    tell_parts(kernels->doc, "", 1, fn, user);
+    kvc_kernel_store_clear(&s);
+    return KVC_OK;
 }

@@ -17,22 +17,78 @@ double kvc_token_table_at(const struct kvc_token_table *t, uint32_t tokens)
     return t->ns[i] + (t->ns[i + 1] - t->ns[i]) * ((double)f / 16);
 }
 
-static double decode_attention(const struct kvc_step_model *m, uint32_t n, uint64_t context)
+/* Floor of log2, and whether half an octave more is reached: x >= 1.5 2^log. */
+static size_t half_octaves(uint64_t x)
 {
-    uint64_t cap = n * m->cap_tokens;
-    uint64_t capped = context < cap ? context : cap;
+    unsigned log = 63u - (unsigned)__builtin_clzll(x);
 
-    return m->decode_fixed + m->decode_per_sequence * n + m->decode_per_token * (double)context +
-           m->decode_per_capped * (double)capped;
+    return 2 * log + (log > 0 && x >> (log - 1) == 3);
 }
 
-static double prefill_attention(const struct kvc_step_model *m, const struct kvc_chunk *c)
+uint64_t kvc_grid_sequences(size_t knot)
 {
-    double keys = c->past + 0.5 * c->tokens;
-    double capped = keys < (double)m->cap_tokens ? keys : (double)m->cap_tokens;
+    return knot == 0 ? 1 : (knot % 2 ? 2ull : 3ull) << (knot - 1) / 2;
+}
 
-    return kvc_token_table_at(&m->prefill, c->tokens) * (keys + m->p0) +
-           m->prefill_capped * (c->tokens + m->q0) * (capped + m->p0);
+uint64_t kvc_grid_context(size_t knot)
+{
+    return knot == 0 ? 0 : (knot % 2 ? 64ull : 96ull) << (knot - 1) / 2;
+}
+
+/* The cell of the grid that (n, context) lies in, and n's place in it. */
+struct place {
+    size_t i, j;
+    double share;
+};
+
+static struct place place_of(uint32_t n, uint64_t context)
+{
+    struct place p = {n < 2 ? 0 : half_octaves(n) - 1,
+                      context < 64 ? 0 : half_octaves(context) - 11, 0};
+
+    if (p.i > KVC_GRID_N - 2)
+        p.i = KVC_GRID_N - 2;
+    if (p.j > KVC_GRID_C - 2)
+        p.j = KVC_GRID_C - 2;
+    uint64_t low = kvc_grid_sequences(p.i);
+    p.share = (double)(n - low) / (double)(kvc_grid_sequences(p.i + 1) - low);
+    return p;
+}
+
+/* Decode attention as c0 + c1 context in the cell of p. */
+static void decode_line(const struct kvc_step_model *m, const struct place *p, double *c0,
+                        double *c1)
+{
+    const double *a = m->decode.ns[p->i] + p->j, *b = m->decode.ns[p->i + 1] + p->j;
+    double from = a[0] + p->share * (b[0] - a[0]), to = a[1] + p->share * (b[1] - a[1]);
+    double low = (double)kvc_grid_context(p->j), high = (double)kvc_grid_context(p->j + 1);
+
+    *c1 = (to - from) / (high - low);
+    *c0 = from - *c1 * low;
+}
+
+static double decode_attention(const struct kvc_step_model *m, uint32_t n, uint64_t context)
+{
+    struct place p = place_of(n, context);
+    double c0, c1;
+
+    decode_line(m, &p, &c0, &c1);
+    return c0 + c1 * (double)context + m->decode_per_sequence * n;
+}
+
+/* One chunk among so many prefilled tokens in all: alone it leaves part of the machine idle. */
+static double prefill_attention(const struct kvc_step_model *m, const struct kvc_chunk *c,
+                                uint64_t tokens)
+{
+    double alike = (double)tokens / c->tokens, past = c->past;
+    double capped = c->past < m->cap_tokens ? c->past : (double)m->cap_tokens;
+    double base = kvc_token_table_at(&m->eight, c->tokens);
+
+    if (alike < 8)
+        base = (kvc_token_table_at(&m->alone, c->tokens) * (8 - alike) +
+                8 * base * (alike - 1)) / (7 * alike);
+    return base + kvc_token_table_at(&m->past, c->tokens) * past +
+           (m->cap_tokens ? kvc_token_table_at(&m->capped, c->tokens) * capped : 0);
 }
 
 uint64_t kvc_step_ns(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
@@ -51,10 +107,11 @@ uint64_t kvc_step_ns(const struct kvc_step_model *model, const struct kvc_chunk 
     if (n_chunks) {
         host += model->host_prefill;
         ns += model->prefill_fixed;
-        for (size_t i = 0; i < n_chunks; i++) {
+        for (size_t i = 0; i < n_chunks; i++)
             tokens += chunks[i].tokens;
-            ns += prefill_attention(model, &chunks[i]);
-        }
+        for (size_t i = 0; i < n_chunks; i++)
+            if (chunks[i].tokens)
+                ns += prefill_attention(model, &chunks[i], tokens - n_decode);
     }
     if (n_decode)
         ns += decode_attention(model, n_decode, decode_context);
@@ -67,21 +124,14 @@ uint64_t kvc_step_ns(const struct kvc_step_model *model, const struct kvc_chunk 
 void kvc_step_decode(const struct kvc_step_model *model, uint32_t n_decode, uint64_t context,
                      struct kvc_decode_cost *out)
 {
-    uint64_t cap = n_decode * model->cap_tokens;
-    double host = model->host_step + model->host_sequence * (double)n_decode;
-    double c0 = kvc_token_table_at(&model->layers, n_decode) +
-                kvc_token_table_at(&model->head, n_decode) + model->decode_fixed +
-                model->decode_per_sequence * (double)n_decode + host;
-    double c1 = model->decode_per_token;
+    struct place p = place_of(n_decode, context);
+    double host = model->host_step + model->host_sequence * (double)n_decode, c0, c1;
 
-    out->context_end = UINT64_MAX;
-    if (model->decode_per_capped > 0 && context < cap) {
-        c1 += model->decode_per_capped;
-        out->context_end = cap;
-    } else {
-        c0 += model->decode_per_capped * (double)cap;
-    }
-    out->c0_q16 = (int64_t)(c0 * Q16 + 0.5);
+    decode_line(model, &p, &c0, &c1);
+    c0 += kvc_token_table_at(&model->layers, n_decode) + kvc_token_table_at(&model->head, n_decode) +
+          model->decode_per_sequence * (double)n_decode + host;
+    out->context_end = p.j == KVC_GRID_C - 2 ? UINT64_MAX : kvc_grid_context(p.j + 1);
+    out->c0_q16 = (int64_t)(c0 * Q16 + (c0 < 0 ? -0.5 : 0.5));
     out->c1_q48 = (int64_t)(c1 * Q48 + 0.5);
     out->host_ns = (uint64_t)(host + 0.5);
 }
@@ -136,7 +186,10 @@ void kvc_step_model_destroy(struct kvc_step_model *model)
         return;
     kvc_free(model->layers.ns);
     kvc_free(model->head.ns);
-    kvc_free(model->prefill.ns);
+    kvc_free(model->alone.ns);
+    kvc_free(model->eight.ns);
+    kvc_free(model->past.ns);
+    kvc_free(model->capped.ns);
     kvc_kernels_destroy(model->kernels);
     kvc_free(model);
 }

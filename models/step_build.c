@@ -135,7 +135,7 @@ static double elementwise_ns(const struct kvc_step_model *m, double tokens)
            1e9 * bytes / (m->engine.elementwise_bandwidth.value * m->gpu.hbm_bytes_per_s.value);
 }
 
-/* Where the shape is not measured: a roofline, the experts' weights and products on this GPU's own
+/* Where no shape of the dtype is measured: a roofline, the experts' weights and products on this GPU's own
  * peaks. Launch and compute share are rounded from a fit of aiconfigurator's tables @095f58a (H100,
  * vLLM, bf16: 64.9 us, 0.34); the bandwidth share of that fit, 1.01, is not physical: 0.8 assumed. */
 static double moe_closed_form_ns(const struct kvc_step_model *m, double tokens)
@@ -179,13 +179,13 @@ static double layers_ns(const struct kvc_step_model *m, const struct parts *p, d
         ns += p->products.layers[i] * kvc_gemm_ns(&p->products.gemm[i], tokens);
     if (l->experts)
         ns += (layers - l->dense_layers) *
-              (m->moe_measured ? kvc_moe_ns(&p->moe, tokens) : moe_closed_form_ns(m, tokens));
+              (m->moe_table ? kvc_moe_ns(&p->moe, tokens) : moe_closed_form_ns(m, tokens));
     return ns;
 }
 
 /* Least squares under "more tokens are never faster": neighbours that fall are pooled. Measured
  * tables dip by a few percent where a better kernel is chosen. */
-static bool make_monotone(double *v, size_t n)
+bool kvc_make_monotone(double *v, size_t n)
 {
     double *mean = kvc_malloc(n, sizeof *mean);
     size_t *count = kvc_malloc(n, sizeof *count);
@@ -213,24 +213,24 @@ static bool make_monotone(double *v, size_t n)
     return ok;
 }
 
-static bool table_init(struct kvc_token_table *t, uint32_t max)
+bool kvc_token_table_init(struct kvc_token_table *t, uint32_t max)
 {
     t->max = max;
     t->ns = kvc_calloc(17 + (max - 16) / 16, sizeof *t->ns);
     return t->ns != NULL;
 }
 
-static bool table_finish(struct kvc_token_table *t, size_t from)
+bool kvc_token_table_finish(struct kvc_token_table *t, size_t from)
 {
     size_t n = 17 + (t->max - 16) / 16, half = 16 + (t->max / 2 - 16) / 16;
 
-    if (!make_monotone(t->ns + from, n - from))
+    if (!kvc_make_monotone(t->ns + from, n - from))
         return false;
     t->slope = (t->ns[n - 1] - t->ns[half]) / (t->max / 2.0);
     return true;
 }
 
-static uint32_t table_tokens(size_t i)
+uint32_t kvc_token_table_knot(size_t i)
 {
     return (uint32_t)(i <= 16 ? i : 16 + 16 * (i - 16));
 }
@@ -238,121 +238,19 @@ static uint32_t table_tokens(size_t i)
 static enum kvc_status fill_tables(struct kvc_step_model *m, const struct parts *p,
                                    const struct kvc_gemm *head, struct kvc_error *err)
 {
-    if (!table_init(&m->layers, KVC_MAX_STEP_TOKENS) || !table_init(&m->head, KVC_MAX_SAMPLED))
+    if (!kvc_token_table_init(&m->layers, KVC_MAX_STEP_TOKENS) || !kvc_token_table_init(&m->head, KVC_MAX_SAMPLED))
         return kvc_fail_nomem(err);
     for (size_t i = 1; i < 17 + (KVC_MAX_STEP_TOKENS - 16) / 16; i++)
-        m->layers.ns[i] = layers_ns(m, p, table_tokens(i));
+        m->layers.ns[i] = layers_ns(m, p, kvc_token_table_knot(i));
     m->layers.ns[0] = m->layers.ns[1];
     for (size_t i = 1; i < 17 + (KVC_MAX_SAMPLED - 16) / 16; i++) {
-        double sampled = table_tokens(i);
+        double sampled = kvc_token_table_knot(i);
         /* an all-gather of the logits moves half of what an all-reduce of them would */
         m->head.ns[i] =
             kvc_gemm_ns(head, sampled) + 0.5 * allreduce_ns(m, p, sampled * m->llm.vocab * 2.0);
     }
-    if (!table_finish(&m->layers, 0) || !table_finish(&m->head, 1))
+    if (!kvc_token_table_finish(&m->layers, 0) || !kvc_token_table_finish(&m->head, 1))
         return kvc_fail_nomem(err);
-    return KVC_OK;
-}
-
-/* per_key: cost of one new token on one key. form NULL: no measured ratios. */
-static bool fill_prefill(struct kvc_step_model *m, double per_key, double layers,
-                         const struct kvc_prefill_form *form)
-{
-    if (!table_init(&m->prefill, KVC_MAX_STEP_TOKENS))
-        return false;
-    for (size_t i = 0; i < 17 + (KVC_MAX_STEP_TOKENS - 16) / 16; i++) {
-        double q = table_tokens(i), keys = 0.5 * q + m->p0, plain = per_key * (q + m->q0),
-               v = plain;
-        if (form && form->knots && layers > 0 && i > 0) {
-            /* the ratio holds for the whole call, launch included; the launch is charged once a
-             * step */
-            double launch = layers * form->launch_ns;
-            v = (kvc_prefill_ratio(form, q) * (launch + plain * keys) - launch) / keys;
-        }
-        /* a short chunk is nearly all launch: the little that is left may be noise, even negative */
-        m->prefill.ns[i] = v > 0.5 * plain ? v : 0.5 * plain;
-    }
-    return table_finish(&m->prefill, 0);
-}
-
-static bool mla_attention(struct kvc_step_model *m, const struct kvc_mla_form *f)
-{
-    const struct kvc_llm *l = &m->llm;
-    double layers = l->layers - l->linear_layers, heads = l->heads / m->tp;
-    double size = kvc_dtype_bytes(m->kv), bandwidth = m->gpu.hbm_bytes_per_s.value;
-    double width = l->kv_lora_rank + l->qk_rope_dim;
-    double memory = 1e9 * width * size / (f->decode_bandwidth * bandwidth);
-    double compute = 1e9 * 2.0 * heads * (width + l->kv_lora_rank) /
-                     (f->decode_compute * m->gpu.bf16_flops.value);
-    double token = memory > compute ? memory : compute;
-    double flops = 2.0 * (l->qk_nope_dim + l->qk_rope_dim + l->v_head_dim);
-
-    m->decode_fixed = layers * f->decode_overhead_ns;
-    m->prefill_fixed = layers * f->prefill_overhead_ns;
-    m->p0 = 64.0 * f->prefill_c;
-    double prefill = 1e9 * layers * flops * heads / (f->prefill_compute * m->gpu.bf16_flops.value);
-    if (l->sparse_tokens) { /* every key is indexed, a bounded number attended */
-        m->cap_tokens = l->sparse_tokens;
-        m->decode_per_capped = layers * token;
-        m->decode_per_token =
-            1e9 * layers * l->indexer_dim * size / (f->decode_bandwidth * bandwidth);
-        m->prefill_capped = prefill;
-        prefill = 0;
-    } else {
-        m->decode_per_token = layers * token;
-    }
-    return fill_prefill(m, prefill, layers, NULL);
-}
-
-static bool plain_attention(struct kvc_step_model *m, const struct kvc_decode_form *d,
-                            const struct kvc_prefill_form *f)
-{
-    const struct kvc_llm *l = &m->llm;
-    double window = l->window_layers, full = l->layers - l->linear_layers - window;
-    double rate = d->bandwidth_efficiency * m->gpu.hbm_bytes_per_s.value,
-           size = kvc_dtype_bytes(m->kv);
-    double heads = l->heads / m->tp, dim = l->head_dim, wdim = l->window_head_dim;
-
-    m->decode_fixed = (full + window) * d->overhead_ns;
-    m->decode_per_sequence = 1e9 * 4.0 * heads * (full * dim + window * wdim) / rate;
-    m->decode_per_token = 1e9 * full * 2.0 * ceil_div(l->kv_heads, m->tp) * dim * size / rate;
-    m->prefill_fixed = (full + window) * f->launch_ns;
-    m->q0 = f->q0;
-    m->p0 = f->p0;
-    if (window > 0) {
-        m->cap_tokens = l->window_tokens;
-        m->decode_per_capped =
-            1e9 * window * 2.0 * ceil_div(l->window_kv_heads, m->tp) * wdim * size / rate;
-        m->prefill_capped = 1e9 * window * 4.0 * heads * wdim / f->flops;
-    }
-    return fill_prefill(m, 1e9 * full * 4.0 * heads * dim / f->flops, full, f);
-}
-
-static enum kvc_status build_attention(struct kvc_step_model *m, struct kvc_error *err)
-{
-    struct kvc_decode_form decode;
-    struct kvc_prefill_form prefill;
-    struct kvc_mla_form mla;
-    bool exact_decode = true, exact_prefill = true;
-
-    if (m->llm.kv_lora_rank) {
-        if (!kvc_kernels_mla(m->kernels, m->kv, &mla))
-            return kvc_fail(err, KVC_ERR_UNSUPPORTED, "no latent attention times for %s",
-                            m->gpu.id);
-        if (!mla_attention(m, &mla))
-            return kvc_fail_nomem(err);
-    } else {
-        if (!kvc_kernels_decode(m->kernels, m->kv, m->llm.head_dim, &decode, &exact_decode) ||
-            !kvc_kernels_prefill(m->kernels, m->kv, m->llm.head_dim, m->llm.heads / m->tp,
-                                 ceil_div(m->llm.kv_heads, m->tp), &prefill, &exact_prefill))
-            return kvc_fail(err, KVC_ERR_UNSUPPORTED, "no attention times for %s", m->gpu.id);
-        if (!plain_attention(m, &decode, &prefill))
-            return kvc_fail_nomem(err);
-    }
-    m->attention_exact = exact_decode && exact_prefill;
-    if (m->llm.linear_layers) /* read and write each sequence's state; 0.8 of the rate is assumed */
-        m->decode_per_sequence += 1e9 * 2.0 * (double)m->llm.linear_state_bytes / m->tp /
-                                  (0.8 * m->gpu.hbm_bytes_per_s.value);
     return KVC_OK;
 }
 
@@ -410,17 +308,20 @@ static enum kvc_status build(struct kvc_step_model *m, struct kvc_error *err)
         m->tp == 1 ||
         kvc_kernels_allreduce(m->kernels, m->tp, m->engine.custom_allreduce_max_bytes.value,
                               &p->allreduce);
-    m->moe_measured =
-        m->llm.experts && kvc_kernels_moe(m->kernels, m->weights, &m->llm, m->ep > 1 ? 1 : m->tp,
-                                          m->ep > 1 ? m->ep : 1, &p->moe);
+    m->moe_table = m->llm.experts && kvc_kernels_moe(m->kernels, m->weights, &m->llm,
+                                                     m->ep > 1 ? 1 : m->tp,
+                                                     m->ep > 1 ? m->ep : 1, &p->moe);
+    m->moe_measured = m->moe_table && p->moe.octaves == 0 && !p->moe.kernel[0].borrowed;
     status = layer_products(&p->products, m, err);
     if (status == KVC_OK)
         status = kvc_kernels_gemm(m->kernels, KVC_BF16, ceil_div(m->llm.vocab, m->tp),
                                   m->llm.hidden, &m->engine, &head, err);
     if (status == KVC_OK)
-        status = build_attention(m, err);
+        status = kvc_step_build_attention(m, err);
     if (status == KVC_OK)
         status = fill_tables(m, p, &head, err);
+    if (kvc_kernels_status(m->kernels, NULL) != KVC_OK)
+        status = kvc_kernels_status(m->kernels, err);
     kvc_free(p);
     return status;
 }

@@ -18,48 +18,18 @@ static void tell(const struct teller *t, const char *group, const char *name,
     t->fn(t->user, group, name, value, f->kind, f->source);
 }
 
-static void tell_part(const struct teller *t, const struct kvc_step_model *m, const char *name,
-                      const char *part, const char *value)
-{
-    const char *kind, *source;
-
-    kvc_kernels_source(m->kernels, part, &kind, &source);
-    t->fn(t->user, "kernels", name, value, kind, source);
-}
-
 static void tell_kernels(const struct teller *t, const struct kvc_step_model *m)
 {
-    static const char *const moe_names[] = {"bf16",  "fp8",  "fp8_block", "nvfp4",
-                                            "mxfp4", "int8", "int4"};
-    const char *kv = m->kv == KVC_BF16 ? "bf16" : "fp8", *gemm = kvc_kernels_dtype(m->weights);
-    char part[64];
-
-    snprintf(part, sizeof part, "gemm.%s", gemm);
-    tell_part(t, m, "matrix products", part, m->measured ? "table over m, n, k" : "roofline");
-    if (m->llm.kv_lora_rank) {
-        snprintf(part, sizeof part, "mla.%s", kv);
-        tell_part(t, m, "latent attention", part, "closed form");
-    } else {
-        snprintf(part, sizeof part, "decode_attention.%s.%u", kv, m->llm.head_dim);
-        tell_part(t, m, "decode attention", part, "overhead + bytes / rate");
-        snprintf(part, sizeof part, "prefill_attention.%s.%u", kv, m->llm.head_dim);
-        tell_part(t, m, "prefill attention", part, "past > 0 extrapolated");
-    }
-    if (m->tp > 1 && m->allreduce_measured) {
-        tell_part(t, m, "all-reduce to 8 MB", "allreduce.graph", "table over bytes");
-        tell_part(t, m, "all-reduce above 8 MB", "allreduce.nccl", "table over bytes");
-    } else if (m->tp > 1) {
+    kvc_kernels_used(m->kernels, t->fn, t->user);
+    t->fn(t->user, "kernels", "prefill behind cached tokens", "time per query and key as without",
+          "assumed", "no public kernel table has a prefix on this GPU; extrapolated");
+    if (m->tp > 1 && !m->allreduce_measured)
         t->fn(t->user, "kernels", "all-reduce", "6 us + bytes / half a GPU link", "assumed",
               "as 8 x H100 (aiconfigurator tables @095f58a); not measured for this GPU and count");
-    }
-    if (m->llm.experts && m->moe_measured) {
-        snprintf(part, sizeof part, "moe.%s", moe_names[m->weights]);
-        tell_part(t, m, "experts", part, "table over tokens");
-    } else if (m->llm.experts) {
+    if (m->llm.experts && !m->moe_table)
         t->fn(t->user, "kernels", "experts", "closed form, 17-46 % off", "assumed",
               "H100's bf16 form (own fit of aiconfigurator tables @095f58a), 0.8 of the bandwidth; "
-              "this shape is not measured");
-    }
+              "no table of this dtype");
     if (m->llm.linear_layers)
         t->fn(t->user, "kernels", "linear attention", "products and state traffic only", "assumed",
               "no measured kernels used");

@@ -13,6 +13,16 @@ struct kvc_token_table {
     double slope; /* per token beyond it */
 };
 
+/* Decode attention of all layers over sequences and total context: knots at 1, 2, 3, 4, 6, 8, 12 ..
+ * sequences and at 0, 64, 96, 128, 192 .. tokens, linear between and beyond; never falls. */
+#define KVC_GRID_N 24
+#define KVC_GRID_C 50
+struct kvc_decode_grid {
+    double ns[KVC_GRID_N][KVC_GRID_C];
+};
+uint64_t kvc_grid_sequences(size_t knot);
+uint64_t kvc_grid_context(size_t knot);
+
 #define KVC_MAX_STEP_TOKENS 32768
 #define KVC_MAX_SAMPLED 4096
 
@@ -27,22 +37,30 @@ struct kvc_step_model {
         layers; /* matrix products, elementwise, experts, all-reduce of all layers */
     struct kvc_token_table head; /* lm_head and the gather of its logits, over sampled sequences */
 
-    /* decode attention: fixed + per_sequence n + per_token c + per_capped min(c, n cap) */
-    double decode_fixed, decode_per_sequence, decode_per_token, decode_per_capped;
+    struct kvc_decode_grid decode;
+    double decode_per_sequence; /* state of linear layers */
+    /* prefill attention: fixed once a step + per chunk of q tokens after p, all layers:
+     * base(q) + past(q) p + capped(q) min(p, cap). alone: one sequence by itself; eight: one of
+     * eight alike, which share the machine better. */
+    struct kvc_token_table alone, eight, past, capped;
+    double prefill_fixed;
     uint64_t cap_tokens;
-    /* prefill attention: fixed + sum over chunks of prefill(q) (p + q/2 + p0)
-     *                  + capped (q + q0)(min(p + q/2, cap) + p0) */
-    struct kvc_token_table prefill; /* per key, all layers, over the new tokens */
-    double prefill_fixed, prefill_capped, q0, p0;
 
     double host_step, host_sequence, host_prefill;
     double weight_bytes_per_rank;
     double quantise_ns; /* taken out of each product of the weights' dtype */
 
     /* what the parts rest on, for bands and kvc_step_explain */
-    bool measured, attention_exact, moe_measured, allreduce_measured;
+    bool measured, attention_exact, moe_table, moe_measured, allreduce_measured;
     struct kvc_kernels *kernels;
 };
+
+/* step_build.c and step_attention.c */
+bool kvc_token_table_init(struct kvc_token_table *t, uint32_t max);
+bool kvc_token_table_finish(struct kvc_token_table *t, size_t from);
+uint32_t kvc_token_table_knot(size_t i);
+bool kvc_make_monotone(double *v, size_t n);
+enum kvc_status kvc_step_build_attention(struct kvc_step_model *m, struct kvc_error *err);
 
 double kvc_token_table_at(const struct kvc_token_table *t, uint32_t tokens);
 

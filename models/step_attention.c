@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Compiles the attention of a step model: kernel tables of one layer, summed over the layers and
+ * tabled over what a step knows. */
+#include <math.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "models/step_model.h"
+
+/* A kind of layer: its kernels, how many there are, and the keys a query sees at most. */
+struct kind {
+    struct kvc_kernel_answer decode, prefill;
+    double layers, keys; /* keys HUGE_VAL: all */
+};
+
+struct attention {
+    struct kind kind[2];
+    size_t n;
+    double index_ns_per_key; /* sparse attention: what each key costs to be looked at, all layers */
+};
+
+static double lesser(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- decode ---- */
+
+static double decode_ns(const struct attention *a, double n, double context)
+{
+    double ns = a->index_ns_per_key * context, each = context / n > 1 ? context / n : 1;
+
+    for (size_t i = 0; i < a->n; i++)
+        ns += a->kind[i].layers *
+              kvc_kernel_answer_ns(&a->kind[i].decode, n, lesser(each, a->kind[i].keys));
+    return ns;
+}
+
+/* Measured times dip where a better kernel is chosen; more sequences or more context must not be
+ * faster. Pooling along one axis may undo the other, so it is repeated, and what little is left
+ * is lifted. */
+static bool grid_monotone(struct kvc_decode_grid *g)
+{
+    double row[KVC_GRID_N];
+
+    for (int pass = 0; pass < 6; pass++) {
+        for (size_t i = 0; i < KVC_GRID_N; i++)
+            if (!kvc_make_monotone(g->ns[i], KVC_GRID_C))
+                return false;
+        for (size_t j = 0; j < KVC_GRID_C; j++) {
+            for (size_t i = 0; i < KVC_GRID_N; i++)
+                row[i] = g->ns[i][j];
+            if (!kvc_make_monotone(row, KVC_GRID_N))
+                return false;
+            for (size_t i = 0; i < KVC_GRID_N; i++)
+                g->ns[i][j] = row[i];
+        }
+    }
+    for (size_t i = 0; i < KVC_GRID_N; i++)
+        for (size_t j = 0; j < KVC_GRID_C; j++) {
+            if (i && g->ns[i][j] < g->ns[i - 1][j])
+                g->ns[i][j] = g->ns[i - 1][j];
+            if (j && g->ns[i][j] < g->ns[i][j - 1])
+                g->ns[i][j] = g->ns[i][j - 1];
+        }
+    return true;
+}
+
+static bool fill_decode(struct kvc_step_model *m, const struct attention *a)
+{
+    for (size_t i = 0; i < KVC_GRID_N; i++)
+        for (size_t j = 0; j < KVC_GRID_C; j++)
+            m->decode.ns[i][j] = decode_ns(a, (double)kvc_grid_sequences(i),
+                                           (double)kvc_grid_context(j));
+    return grid_monotone(&m->decode);
+}
+
+/* ---- prefill ---- */
+
+#define LONG 4096 /* tokens from which on a sequence's time is all products */
+
+static double launch_ns(const struct kind *k)
+{
+    return k->prefill.curve.table->constants[0];
+}
+
+/* Time of a query and a key, from a sequence long enough. */
+static double pair_ns(const struct kind *k, double tokens)
+{
+    double s = tokens > LONG ? tokens : LONG;
+
+    return (kvc_kernel_answer_ns(&k->prefill, 1, s) - launch_ns(k)) / (s * (s / 2 + 64));
+}
+
+/* One of batch sequences of q new tokens without a past, launch apart. Windowed kernels that were
+ * measured as such know their window; others are cut to it here. */
+static double base_ns(const struct kind *k, double batch, double q)
+{
+    bool cut = k->prefill.curve.params[2] <= 0 && q > k->keys;
+    double ns = (kvc_kernel_answer_ns(&k->prefill, batch, q) - launch_ns(k)) / batch;
+    double least = 0.25 * pair_ns(k, q) * q * (q / 2 + 64); /* little beside a launch: noise */
+
+    ns = ns > least || k->keys < HUGE_VAL ? ns : least;
+    if (cut)
+        ns *= (q * k->keys - k->keys * k->keys / 2) / (q * q / 2);
+    return ns > 0 ? ns : 0;
+}
+
+static double tiles(double q)
+{
+    return ceil(q / 128) * 128;
+}
+
+/* What a past of as many tokens as the window adds: a chunk no longer begins with few keys. */
+static double window_ns(const struct kind *k, double q)
+{
+    double missing = q < k->keys ? q * (k->keys - q / 2) : k->keys * k->keys / 2;
+
+    return pair_ns(k, 0) * missing;
+}
+
+static bool fill_prefill(struct kvc_step_model *m, const struct attention *a)
+{
+    struct kvc_token_table *const table[] = {&m->alone, &m->eight, &m->past, &m->capped};
+
+    for (size_t i = 0; i < 4; i++)
+        if (!kvc_token_table_init(table[i], KVC_MAX_STEP_TOKENS))
+            return false;
+    for (size_t i = 1; i < 17 + (KVC_MAX_STEP_TOKENS - 16) / 16; i++) {
+        double q = kvc_token_table_knot(i);
+        for (size_t j = 0; j < a->n; j++) {
+            const struct kind *k = &a->kind[j];
+            double alone = base_ns(k, 1, q), eight = base_ns(k, 8, q);
+            m->alone.ns[i] += k->layers * alone;
+            /* eight together take no less than one */
+            m->eight.ns[i] += k->layers * (eight > alone / 8 ? eight : alone / 8);
+            if (k->keys < HUGE_VAL)
+                m->capped.ns[i] += k->layers * window_ns(k, q) / k->keys;
+            else
+                m->past.ns[i] += k->layers * pair_ns(k, q) * tiles(q);
+        }
+        m->past.ns[i] += a->index_ns_per_key * q / 64; /* the indexer reads keys tile by tile */
+    }
+    for (size_t i = 0; i < 4; i++)
+        if (!kvc_token_table_finish(table[i], 0))
+            return false;
+    for (size_t j = 0; j < a->n; j++) {
+        m->prefill_fixed += a->kind[j].layers * launch_ns(&a->kind[j]);
+        if (a->kind[j].keys < HUGE_VAL)
+            m->cap_tokens = (uint64_t)a->kind[j].keys;
+    }
+    return true;
+}
+
+/* ---- kinds of layers ---- */
+
+static uint32_t ceil_div(uint32_t a, uint32_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static bool latent_kind(struct kvc_step_model *m, struct attention *a)
+{
+    const struct kvc_llm *l = &m->llm;
+    struct kind *k = &a->kind[a->n++];
+    uint32_t heads = l->heads / m->tp;
+
+    k->layers = l->layers - l->linear_layers;
+    k->keys = l->sparse_tokens ? l->sparse_tokens : HUGE_VAL;
+    if (l->sparse_tokens) /* every key is indexed, a bounded number attended */
+        a->index_ns_per_key = 1e9 * k->layers * l->indexer_dim * kvc_dtype_bytes(m->kv) /
+                              (0.8 * m->gpu.hbm_bytes_per_s.value);
+    return kvc_kernels_mla_decode(m->kernels, m->kv, heads, &k->decode) &&
+           kvc_kernels_mla_prefill(m->kernels, m->kv, heads, &k->prefill);
+}
+
+static bool plain_kind(struct kvc_step_model *m, struct attention *a, double layers,
+                       const struct kvc_heads *h)
+{
+    struct kind *k = &a->kind[a->n++];
+
+    k->layers = layers;
+    k->keys = h->window ? h->window : HUGE_VAL;
+    return kvc_kernels_decode(m->kernels, h, &k->decode) &&
+           kvc_kernels_prefill(m->kernels, h, &k->prefill);
+}
+
+static bool find_kinds(struct kvc_step_model *m, struct attention *a)
+{
+    const struct kvc_llm *l = &m->llm;
+    uint32_t heads = l->heads / m->tp, full = l->layers - l->linear_layers - l->window_layers;
+    const struct kvc_heads plain = {l->head_dim, heads, ceil_div(l->kv_heads, m->tp), 0, m->kv};
+    const struct kvc_heads window = {l->window_head_dim, heads,
+                                     ceil_div(l->window_kv_heads, m->tp), l->window_tokens, m->kv};
+
+    if (l->kv_lora_rank)
+        return latent_kind(m, a);
+    return (full == 0 || plain_kind(m, a, full, &plain)) &&
+           (l->window_layers == 0 || plain_kind(m, a, l->window_layers, &window));
+}
+
+enum kvc_status kvc_step_build_attention(struct kvc_step_model *m, struct kvc_error *err)
+{
+    struct attention a = {.n = 0};
+
+    if (!find_kinds(m, &a))
+        return kvc_fail(err, KVC_ERR_UNSUPPORTED, "no attention times for %s", m->gpu.id);
+    if (!fill_decode(m, &a) || !fill_prefill(m, &a))
+        return kvc_fail_nomem(err);
+    m->attention_exact = true;
+    for (size_t i = 0; i < a.n; i++) {
+        const struct kvc_kernel_answer *both[] = {&a.kind[i].decode, &a.kind[i].prefill};
+        for (size_t j = 0; j < 2; j++)
+            m->attention_exact &= both[j]->exact && !both[j]->borrowed && !both[j]->foreign &&
+                                  both[j]->curve.octaves <= 1.01;
+    }
+    if (m->llm.linear_layers) /* read and write each sequence's state; 0.8 of the rate is assumed */
+        m->decode_per_sequence += 1e9 * 2.0 * (double)m->llm.linear_state_bytes / m->tp /
+                                  (0.8 * m->gpu.hbm_bytes_per_s.value);
+    return KVC_OK;
+}
