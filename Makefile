@@ -136,6 +136,15 @@ docs/kvcast.1: all
 	build/kvcast --man > $@.tmp && mv $@.tmp $@
 man: docs/kvcast.1
 
+# Profiles of hardware, models and kernels, again from the collected facts in SHARED (python3).
+SHARED ?= ../shared
+profiles: all
+	python3 models/fit/make_profiles.py $(SHARED) models/profiles
+	sh models/fit/build_tables.sh build/kvcast $(SHARED)/kernels models/profiles
+# docs/accuracy.md, from what the program says; SHARED for what it must see rows for.
+accuracy: all
+	sh tools/accuracy.sh $(SHARED)/kernels > docs/accuracy.md.tmp && mv docs/accuracy.md.tmp docs/accuracy.md
+
 # The output shown in README.md, as it is today.
 readme:
 	@sh tools/readme.sh
@@ -159,6 +168,6 @@ install: all $(B)/libkvcast.so.$(SOVERSION)
 clean:
 	rm -rf build
 
-.PHONY: all lib-objects tests test check fuzz asan tsan layers bench bench-programs deps quickstart man readme docs/kvcast.1 install clean
+.PHONY: all profiles accuracy lib-objects tests test check fuzz asan tsan layers bench bench-programs deps quickstart man readme docs/kvcast.1 install clean
 .SECONDARY:
 -include $(patsubst %.o,%.d,$(LIB_OBJ) $(CLI_OBJ) $(TEST_LIB_OBJ)) $(TEST_BIN:=.d) $(BENCH_BIN:=.d)

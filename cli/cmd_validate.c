@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 
+#include "base/alloc.h"
+#include "base/error.h"
 #include "cli/trace_args.h"
 #include "studies/kernel_study.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct kvc_cli_option options[] = {
@@ -111,6 +114,148 @@ static enum kvc_status print_json(const struct kvc_kernel_validation *v, struct 
     return kvc_cli_json_print(&j, err);
 }
 
+/* ---- without files: what the program's tables state of themselves ---- */
+
+#define STATED 1024
+
+struct stated_list {
+    struct kvc_kernel_stated *v;
+    size_t n, cap;
+    bool failed;
+};
+
+static void take_stated(void *user, const struct kvc_kernel_stated *stated)
+{
+    struct stated_list *l = user;
+
+    if (!kvc_grow((void **)&l->v, &l->cap, l->n + 1, sizeof *l->v)) {
+        l->failed = true;
+        return;
+    }
+    l->v[l->n] = *stated;
+    l->v[l->n++].version = NULL; /* of a store that goes away */
+}
+
+static int by_family(const void *a, const void *b)
+{
+    const struct kvc_kernel_stated *x = a, *y = b;
+    int order = strcmp(x->family->name, y->family->name);
+
+    order = order ? order : strcmp(x->dtype, y->dtype);
+    order = order ? order : strcmp(x->gpu->id, y->gpu->id);
+    return order ? order : strcmp(x->backend, y->backend);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Median of random (or shape) over n entries; NAN where none has one. */
+static double median(const struct kvc_kernel_stated *s, size_t n, bool shape)
+{
+    double v[STATED];
+    size_t m = 0;
+
+    for (size_t i = 0; i < n && m < STATED; i++) {
+        double x = shape ? s[i].shape : s[i].random;
+        if (!isnan(x))
+            v[m++] = x;
+    }
+    qsort(v, m, sizeof *v, ascending);
+    return m == 0 ? NAN : m % 2 ? v[m / 2] : (v[m / 2 - 1] + v[m / 2]) / 2;
+}
+
+static const char *number(char text[16], double v)
+{
+    if (isnan(v))
+        return "-";
+    snprintf(text, 16, "%.1f", v);
+    return text;
+}
+
+static size_t same_dtype(const struct stated_list *l, size_t from)
+{
+    size_t to = from;
+
+    while (to < l->n && l->v[to].family == l->v[from].family &&
+           strcmp(l->v[to].dtype, l->v[from].dtype) == 0)
+        to++;
+    return to - from;
+}
+
+/* Markdown, so that docs/accuracy.md is this output. */
+static void print_stated(const struct stated_list *l)
+{
+    char a[16], b[16], c[16], d[16];
+
+    puts("| family, dtype | files | rows aside | shapes aside | at most | |\n|---|---|---|---|---|---|");
+    for (size_t i = 0, n; i < l->n; i += n) {
+        const struct kvc_kernel_stated *s = &l->v[i];
+        double target = kvc_kernel_target(s->family, s->dtype), random, shape;
+        n = same_dtype(l, i);
+        random = median(s, n, false);
+        shape = median(s, n, true);
+        printf("| %s %s | %zu | %s | %s | %s | %s |\n", s->family->name, s->dtype, n,
+               number(a, random), number(b, shape), number(c, target),
+               isnan(target)                       ? ""
+               : random > target || shape > target ? "missed"
+                                                   : "met");
+    }
+    puts("\n| system | backend | family, dtype | rows | fitted | rows aside | shapes aside |\n"
+         "|---|---|---|---|---|---|---|");
+    for (size_t i = 0; i < l->n; i++) {
+        const struct kvc_kernel_stated *s = &l->v[i];
+        printf("| %s | %s | %s %s | %zu | %s | %s | %s |\n", s->gpu->id, s->backend,
+               s->family->name, s->dtype, s->rows, number(a, s->fitted), number(b, s->random),
+               number(d, s->shape));
+    }
+}
+
+static enum kvc_status stated_json(const struct stated_list *l, struct kvc_error *err)
+{
+    struct kvc_json j;
+
+    kvc_cli_json_begin(&j, "kvcast.validate.kernels.v1");
+    kvc_json_open_array(&j, "stated");
+    for (size_t i = 0; i < l->n; i++) {
+        const struct kvc_kernel_stated *s = &l->v[i];
+        kvc_json_open_object(&j, NULL);
+        kvc_json_string(&j, "system", s->gpu->id);
+        kvc_json_string(&j, "backend", s->backend);
+        kvc_json_string(&j, "family", s->family->name);
+        kvc_json_string(&j, "dtype", s->dtype);
+        kvc_json_u64(&j, "rows", s->rows);
+        kvc_json_double(&j, "fitted_mape_percent", s->fitted);
+        kvc_json_double(&j, "random_split_mape_percent", s->random);
+        kvc_json_double(&j, "shape_split_mape_percent", s->shape);
+        kvc_json_double(&j, "target_percent", kvc_kernel_target(s->family, s->dtype));
+        kvc_json_close(&j);
+    }
+    kvc_json_close(&j);
+    return kvc_cli_json_print(&j, err);
+}
+
+static int run_stated(struct kvc_cli *cli)
+{
+    struct stated_list l = {0};
+    struct kvc_error err = {0};
+    enum kvc_status status = kvc_kernel_stated(take_stated, &l, &err);
+
+    if (status == KVC_OK && l.failed)
+        status = kvc_fail_nomem(&err);
+    if (status == KVC_OK && l.n)
+        qsort(l.v, l.n, sizeof *l.v, by_family);
+    if (status == KVC_OK && kvc_cli_json(cli))
+        status = stated_json(&l, &err);
+    else if (status == KVC_OK)
+        print_stated(&l);
+    kvc_free(l.v);
+    return status == KVC_OK ? KVC_EXIT_OK : kvc_cli_fail(cli, &err);
+}
+
 static int run(struct kvc_cli *cli)
 {
     struct kvc_kernel_validation v;
@@ -125,8 +270,10 @@ static int run(struct kvc_cli *cli)
     if (!kvc_cli_flag(cli, "kernels"))
         return kvc_cli_usage(cli, "say what to hold predictions against: --kernels FILE.csv is "
                                   "what this release knows");
-    if (n == 0 || n > sizeof paths / sizeof paths[0])
-        return kvc_cli_usage(cli, n ? "256 files at most" : "no file of kernel rows named");
+    if (n == 0)
+        return run_stated(cli);
+    if (n > sizeof paths / sizeof paths[0])
+        return kvc_cli_usage(cli, "256 files at most");
     if (o.profile && o.like)
         return kvc_cli_usage(cli, "--profile and --like each name the tables to use");
     for (size_t i = 0; i < n; i++)
@@ -143,14 +290,17 @@ static int run(struct kvc_cli *cli)
 
 const struct kvc_cli_command kvc_cmd_validate = {
     .name = "validate",
-    .arguments = "--kernels FILE.csv..",
+    .arguments = "--kernels [FILE.csv..]",
     .summary = "predictions beside measured results",
     .description =
         "Predicts the time of each measured kernel row and sums up the errors, over the ranges in "
         "which the model claims to hold; rows outside them are counted by reason. A file is named "
         "system__family__backend__version.csv, or has columns of these names. A system whose "
         "backend was never measured takes the tables of the GPU most like it, as shares of its own "
-        "peaks: its target is 20 %.",
+        "peaks: its target is 20 %.\n"
+        "Without a file: what the program's own tables state of themselves, the mean absolute "
+        "error on a quarter of the rows and of the shapes kept aside while fitting, its median "
+        "over files against the target, as Markdown.",
     .options = options,
     .run = run,
 };

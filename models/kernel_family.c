@@ -479,6 +479,19 @@ const struct kvc_kernel_family *kvc_kernel_family_find(const char *name)
     return NULL;
 }
 
+void kvc_kernel_dtype(const struct kvc_kernel_family *family, const char *key, char *out)
+{
+    size_t n = 0, words = 0;
+
+    while (key[n] && words < family->n_dtype)
+        if (key[n++] == ' ')
+            words++;
+    if (n && key[n - 1] == ' ')
+        n--;
+    memcpy(out, key, n);
+    out[n] = '\0';
+}
+
 double kvc_kernel_target(const struct kvc_kernel_family *family, const char *key)
 {
     const char *name = family->name;
@@ -491,7 +504,7 @@ double kvc_kernel_target(const struct kvc_kernel_family *family, const char *key
     if (strcmp(name, "generation_attention") == 0)
         return 9;
     if (strcmp(name, "context_attention") == 0)
-        return strstr(key, " d128 ") ? 8 : NAN;
+        return 8;
     if (strcmp(name, "custom_allreduce") == 0)
         return strstr(key, "eager") ? NAN : 8;
     return strcmp(name, "moe") == 0 ? 10 : NAN;

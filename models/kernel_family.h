@@ -49,6 +49,8 @@ struct kvc_kernel_family {
 
 const struct kvc_kernel_family *kvc_kernel_family_find(const char *name);
 const struct kvc_kernel_family *kvc_kernel_families(size_t *n);
+/* The leading words of a key that name its dtype; out holds KVC_KERNEL_KEY bytes. */
+void kvc_kernel_dtype(const struct kvc_kernel_family *family, const char *key, char *out);
 /* Mean absolute error in percent that a table of this key is to stay below; NAN: none was set. */
 double kvc_kernel_target(const struct kvc_kernel_family *family, const char *key);
 

@@ -18,6 +18,19 @@ enum kvc_status kvc_kernel_calibrate(struct kvc_kernel_calibration *out, const c
                                      size_t n, const char *origin, struct kvc_error *err);
 void kvc_kernel_calibration_clear(struct kvc_kernel_calibration *c);
 
+/* What the program's tables of one GPU, backend, family and dtype state of themselves, rows of the
+ * claimed range only, in percent. */
+struct kvc_kernel_stated {
+    const struct kvc_gpu *gpu;
+    const char *backend, *version;
+    const struct kvc_kernel_family *family;
+    char dtype[KVC_KERNEL_KEY];
+    size_t rows;
+    double fitted, random, shape; /* NAN: too few rows to keep any aside */
+};
+typedef void (*kvc_kernel_stated_fn)(void *user, const struct kvc_kernel_stated *stated);
+enum kvc_status kvc_kernel_stated(kvc_kernel_stated_fn fn, void *user, struct kvc_error *err);
+
 struct kvc_kernel_check { /* one file's rows of one table */
     struct kvc_kernel_label label;
     const struct kvc_kernel_family *family;

@@ -89,27 +89,16 @@ static enum kvc_status load(struct checker *c, const struct kvc_kernel_label *l,
     return status == KVC_ERR_UNSUPPORTED ? KVC_OK : status;
 }
 
-/* The leading words of a key that name its dtype. */
-static void dtype_of(const struct kvc_kernel_family *f, const char *key, bool all, char *out)
-{
-    size_t n = 0, words = 0;
-
-    while (key[n] && (all || words < f->n_dtype))
-        if (key[n++] == ' ')
-            words++;
-    while (n && key[n - 1] == ' ')
-        n--;
-    memcpy(out, key, n);
-    out[n] = '\0';
-}
-
 static struct kvc_kernel_check *check_for(struct checker *c, const struct kvc_kernel_label *l,
                                           const struct kvc_kernel_family *f, const char *key)
 {
     struct kvc_kernel_validation *v = c->out;
     char dtype[KVC_KERNEL_KEY];
 
-    dtype_of(f, key, c->options->by_key, dtype);
+    if (c->options->by_key)
+        snprintf(dtype, sizeof dtype, "%s", key);
+    else
+        kvc_kernel_dtype(f, key, dtype);
     for (size_t i = 0; i <= v->n; i++) {
         size_t at = i ? i - 1 : c->last;
         struct kvc_kernel_check *k = &v->check[at];

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes models/profiles/{hardware,llms}.json from collected fact files.
+"""Writes models/profiles/{hardware,llms,tables_mi300x_vllm}.json from collected fact files.
 
 Usage: make_profiles.py SHARED_DIR OUT_DIR
 
@@ -151,6 +151,25 @@ def llm(m):
     return {k: v for k, v in o.items() if v is not None}
 
 
+def mi300x():
+    """MI300X was not measured as tables: closed forms on published single points."""
+    copy = "4.11 TB/s copy (BabelStream, AI-benchmarking-guide ND_MI300X_v5, samuel-bohman @3de0c294)"
+    aiter = "own fit: ROCm/aiter tuned block-scale fp8 @e4048607, 304 CUs; winners of an autotuner, few rows at m <= 64"
+    bf = "668 TFLOP/s best shape (stas00/ml-engineering @744d01e1, MAMF, torch 2.5.1) and " + copy + "; launch as H100's"
+    fa = "flash attention 2 forward 329 TFLOP/s (d 64, batch 2, 8192 tokens); launch, padding and tiles as H100's"
+    tables = []
+    def t(family, key, kind, source, constants, params):
+        tables.append({"family": family, "key": key, "kind": kind, "source": source, "range": "a closed form; not measured as a table",
+                  "constants": constants, "params": params})
+    t("gemm", "bfloat16", "assumed", bf, [3600, 0.511, 0.775], [2, 2, 0, 0])
+    for k in ("fp8", "fp8_block"):
+        t("gemm", k, "fitted", aiter, [13600, 0.313, 0.488], [1, 1, 1, 0])
+    for kv, size in (("bfloat16", 2), ("fp8", 1)):
+        t("generation_attention", f"bfloat16 {kv} d128 w0", "assumed", copy + "; launch as H100's", [12748, 0.775], [size, 128, 0, 0])
+        t("context_attention", f"bfloat16 {kv} d128 w0", "assumed", fa, [13501, 0.2514, 0.5, 304], [size, 128, 0, 0])
+    return {"schema": "kvcast.kernels.v2", "gpu": "mi300x", "backend": "vllm", "version": "0", "tables": tables}
+
+
 def write(path, obj):
     with open(path, "w") as f:
         f.write(json.dumps(obj, indent=1) + "\n")
@@ -164,6 +183,7 @@ def main():
     ms = json.load(open(f"{shared}/llm_models.json"))
     write(f"{out}/llms.json", {"schema": "kvcast.llms.v1", "date": ms["date"],
                                "llms": [llm(m) for m in ms["models"]]})
+    write(f"{out}/tables_mi300x_vllm.json", mi300x())
 
 
 main()

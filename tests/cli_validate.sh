@@ -1,0 +1,51 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# calibrate and validate from the outside: a known law is learned, rows outside the claim counted.
+. "$(dirname "$0")/tap.sh"
+
+# Matrix products of 3 us + the slower of products at 500 TFLOP/s and bytes at 2 TB/s.
+law() { # system column?
+    awk -v named="$1" 'BEGIN {
+        print (named ? "system,family,backend,version," : "") "gemm_dtype,m,n,k,latency"
+        for (n = 256; n <= 16384; n *= 2) for (k = 256; k <= 16384; k *= 2) for (m = 1; m <= 8192; m *= 2) {
+            c = 2 * m * n * k / 500e12; b = 2 * (m * k + n * k + m * n) / 2e12
+            print (named ? "h200_sxm,gemm,vllm,0.1," : "") "bfloat16," m "," n "," k "," 3e-3 + 1e3 * (c > b ? c : b)
+        } }'
+}
+law "" > "$dir/h100_sxm__gemm__vllm__0.1.csv"
+law 1 > "$dir/rows.csv"
+
+"$kvcast" calibrate --kernels "$dir/h100_sxm__gemm__vllm__0.1.csv" -o "$dir/p.json" 2> "$dir/err"
+report $? "calibrate writes a profile"
+grep -q '"schema": "kvcast.kernels.v2"' "$dir/p.json" && grep -q '"gpu": "h100_sxm"' "$dir/p.json"
+report $? "the profile names schema and GPU"
+grep -q 'h100_sxm gemm vllm 0.1' "$dir/p.json"
+report $? "a table's source is its file"
+
+"$kvcast" validate --kernels "$dir/h100_sxm__gemm__vllm__0.1.csv" --profile "$dir/p.json" --json > "$dir/v.json" 2>/dev/null
+report $? "validate predicts from that profile"
+tr -d '\n ' < "$dir/v.json" | grep -q '"rows":504,"excluded":182,'
+report $? "rows outside the claim are excluded and counted"
+grep -q '"n or k below 512"' "$dir/v.json"
+report $? "with the reason"
+awk -F'[:,]' '/mape_percent/ { exit !($2 < 1) }' "$dir/v.json"
+report $? "a law is met within 1 %"
+
+"$kvcast" validate --kernels "$dir/rows.csv" > "$dir/out" 2>"$dir/err" && grep -q 'h200_sxm gemm vllm 0.1, tables of h200_sxm' "$dir/out"
+report $? "columns name the system where the file does not"
+"$kvcast" validate --kernels "$dir/rows.csv" --like h100_sxm > "$dir/out" 2>"$dir/err" && grep -q 'tables of h100_sxm (borrowed)' "$dir/out"
+report $? "another GPU's tables are said to be borrowed"
+"$kvcast" validate --kernels > "$dir/out" 2>"$dir/err" && grep -q '^| gemm bfloat16 | [0-9]* | [0-9.]* | [0-9.]* | 6.0 |' "$dir/out"
+report $? "without files the tables state their own errors"
+
+refused "calibrate needs a place for the profile" 2 "-o PROFILE.json" calibrate --kernels "$dir/rows.csv"
+refused "calibrate says what it fits" 2 "--kernels" calibrate "$dir/rows.csv" -o "$dir/x.json"
+refused "two systems are no one profile" 2 "one profile, one system" calibrate --kernels "$dir/rows.csv" "$dir/h100_sxm__gemm__vllm__0.1.csv" -o "$dir/x.json"
+cp "$dir/h100_sxm__gemm__vllm__0.1.csv" "$dir/x100__gemm__vllm__1.csv"
+refused "an unknown system is named" 3 "x100" calibrate --kernels "$dir/x100__gemm__vllm__1.csv" -o "$dir/x.json"
+cp "$dir/h100_sxm__gemm__vllm__0.1.csv" "$dir/h100_sxm__gen__vllm__1.csv"
+refused "an unknown family is named" 3 "'gen' is no family" validate --kernels "$dir/h100_sxm__gen__vllm__1.csv"
+refused "a profile must be one" 3 "kernel profile" validate --kernels "$dir/rows.csv" --profile "$dir/v.json"
+refused "no such GPU" 2 "no hardware profile" validate --kernels "$dir/rows.csv" --like rtx1
+echo "1..$n"
+exit $failed
