@@ -123,12 +123,13 @@ static uint64_t root_key(const struct kvc_import *im, const struct kvc_log_row *
 /* What instances could share, where the log names them. Ids of a document are its own anyhow. */
 static bool count_sharing(struct kvc_import *im, const struct kvc_log_row *row, uint32_t model)
 {
-    bool fits = kvc_block_fits_row(im->supposed, row->input_tokens, row->n_ids);
-    size_t full = fits ? row->input_tokens / im->supposed : row->n_ids - (row->n_ids > 0);
-    return !row->instance.text || !row->n_ids || row->unchained || row->key_space ||
-           row->status == KVC_ROW_FAILED ||
-           kvc_sharing_row(&im->sharing, &row->instance, root_key(im, row, model, false),
-                           row->ids, row->n_ids, full < row->n_ids ? full : row->n_ids);
+    if (!row->instance.text || !row->n_ids || row->unchained || row->key_space ||
+        row->status == KVC_ROW_FAILED)
+        return true;
+    bool fits = im->supposed && kvc_block_fits_row(im->supposed, row->input_tokens, row->n_ids);
+    size_t full = fits ? row->input_tokens / im->supposed : row->n_ids - 1;
+    return kvc_sharing_row(&im->sharing, &row->instance, root_key(im, row, model, false), row->ids,
+                           row->n_ids, full < row->n_ids ? full : row->n_ids);
 }
 
 static void count_stated(struct kvc_import *im, const struct kvc_log_row *row)
