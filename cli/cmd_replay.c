@@ -17,10 +17,15 @@ static const struct kvc_cli_option options[] = {
     {"requests", "F.csv", NULL, "write one row per request to this file (- for stdout)"},
     {"format", "NAME", "auto", "format of the log"},
     KVC_CLI_LOG_OPTIONS,
+    {"what-if", "LIST", NULL,
+     "also run without a tenant's requests (noisy=TENANT), or with each tenant on its own "
+     "(isolation), and compare by tenant; apart by commas"},
     {"step-by-step", NULL, NULL, "execute every engine step instead of jumping: slow, for checking"},
     {"no-bounds", NULL, NULL, "leave out the hit-rate bounds, the capacity curve and the saving against HBM only"},
     {NULL, NULL, NULL, NULL},
 };
+
+#define MOST_WHAT_IFS 16
 
 struct replay {
     struct kvc_cli *cli;
@@ -79,6 +84,14 @@ static enum kvc_status run(struct replay *r, struct kvc_error *err)
     ro.threads = kvc_cli_threads(r->cli);
     ro.trace_path = r->trace_path;
     ro.progress = kvc_cli_progress(r->cli, &ro.progress_user);
+    const char *list = kvc_cli_value(r->cli, "what-if"), *what[MOST_WHAT_IFS];
+    char text[1024];
+    snprintf(text, sizeof(text), "%s", list ? list : "");
+    if (list && strlen(list) >= sizeof(text))
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "what-if", "the list is too long");
+    for (char *p = strtok(text, ","); p && ro.n_what_ifs < MOST_WHAT_IFS; p = strtok(NULL, ","))
+        what[ro.n_what_ifs++] = p;
+    ro.what_ifs = what;
     return kvc_replay_run(&r->result, r->trace, r->scenario, &ro, err);
 }
 

@@ -402,6 +402,93 @@ static bool plot_links(struct kvc_text *t, int width, int height, const struct k
     return true;
 }
 
+/* ---- tenants ---- */
+
+#define TENANT_LINES 5
+
+/* Hit tokens over input tokens of the same stretches, in percent. */
+static void put_hit_rates(struct kvc_text *t, const char *block, const struct kvc_series *hits,
+                          const struct kvc_series *input, double unit_ns)
+{
+    size_t n = hits->n < input->n ? hits->n : input->n, per = (n + BUCKETS / 4 - 1) / (BUCKETS / 4);
+    kvc_text_addf(t, "$%s << END\n", block);
+    for (size_t i = 0; i < n; i += per) {
+        double hit = 0, all = 0;
+        for (size_t k = i; k < i + per && k < n; k++) {
+            hit += hits->value[k];
+            all += input->value[k];
+        }
+        if (all > 0)
+            kvc_text_addf(t, "%s %s\n", kvc_plot_num((double)hits->time_ns[i] / unit_ns).s,
+                          kvc_plot_num(100 * hit / all).s);
+    }
+    kvc_text_add(t, "END\n");
+}
+
+static const struct kvc_series *tenant_series(const struct kvc_result *r, const char *what,
+                                              uint32_t group)
+{
+    char name[48];
+    snprintf(name, sizeof(name), "%s:%.27s", what, r->losses.names[group]);
+    return find_series(r, name);
+}
+
+static void put_lines(struct kvc_text *t, const struct kvc_result *r, const char *block, uint32_t n,
+                      bool named)
+{
+    static const char *const colours[TENANT_LINES] = {"blue", "orange", "green", "purple", "gold"};
+    kvc_text_add(t, "plot ");
+    for (uint32_t g = 0; g < n; g++) {
+        kvc_text_addf(t, "%s$%s%u with lines lw 2 lc rgb '%s' ", g ? ", " : "", block, g,
+                      kvc_colour_light(colours[g]));
+        kvc_text_add(t, named ? "title " : "notitle");
+        if (named)
+            kvc_plot_quoted(t, r->losses.names[g]);
+    }
+    kvc_text_add(t, "\n");
+}
+
+static bool plot_tenants(struct kvc_text *t, int width, int height, const struct kvc_result *r)
+{
+    uint32_t n = r->losses.n_groups < TENANT_LINES ? r->losses.n_groups : TENANT_LINES;
+    struct kvc_plot_time_unit unit = kvc_plot_time_unit(series_end(r));
+    double most = 0;
+    if (n < 2 || !tenant_series(r, "resident_bytes", 0))
+        return false;
+    kvc_plot_begin(t, width, height);
+    for (uint32_t g = 0; g < n; g++) {
+        const struct kvc_series *held = tenant_series(r, "resident_bytes", g);
+        const struct kvc_series *hits = tenant_series(r, "hit_tokens_per_s", g);
+        const struct kvc_series *input = tenant_series(r, "input_tokens_per_s", g);
+        char block[24];
+        if (!held || !hits || !input)
+            return false;
+        snprintf(block, sizeof(block), "held%u", g);
+        double high = put_series(t, block, held, unit.ns, 1.0 / 1073741824);
+        most = high > most ? high : most;
+        snprintf(block, sizeof(block), "rate%u", g);
+        put_hit_rates(t, block, hits, input, unit.ns);
+    }
+    kvc_text_addf(t, "set multiplot\nset xrange [0:%s]\n",
+                  kvc_plot_num(series_end(r) / unit.ns).s);
+    kvc_text_addf(t, "set key at screen 0.5,screen %s bottom center horizontal Left reverse "
+                     "samplen 1.5 tc rgb '%s' %s\n",
+                  kvc_plot_num(6.0 / height).s, kvc_colour_light("ink"),
+                  width < 500 ? "maxcols 2" : "maxcols 5");
+    put_panel(t, width, height, 24, 120, false, unit.label);
+    put_panel_name(t, "GiB of KV held, all tiers", true, "ink");
+    kvc_plot_scale(t, most, 4, "%g");
+    put_lines(t, r, "held", n, true);
+    put_panel(t, width, height, 24 + 120 + 34, 120, true, unit.label);
+    put_panel_name(t, "hit rate", true, "ink");
+    kvc_plot_percent_axis(t);
+    kvc_text_add(t, "set key off\n");
+    put_lines(t, r, "rate", n, false);
+    kvc_text_add(t, "unset multiplot\n");
+    kvc_plot_end(t);
+    return true;
+}
+
 bool kvc_plot_script(struct kvc_text *script, enum kvc_plot plot, int width, int height,
                      const struct kvc_result *result, const struct kvc_findings *findings)
 {
@@ -414,6 +501,8 @@ bool kvc_plot_script(struct kvc_text *script, enum kvc_plot plot, int width, int
         return plot_load(script, width, height, result);
     case KVC_PLOT_LINKS:
         return plot_links(script, width, height, result);
+    case KVC_PLOT_TENANTS:
+        return plot_tenants(script, width, height, result);
     default:
         return false;
     }

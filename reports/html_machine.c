@@ -305,32 +305,6 @@ void kvc_html_replicas(const struct kvc_page *p)
     kvc_html_end_section(t);
 }
 
-void kvc_html_tenants(const struct kvc_page *p)
-{
-    struct kvc_text *t = p->t;
-    const struct kvc_result *r = p->r;
-    if (r->n_tenants < 2)
-        return;
-    kvc_html_section(t, "Tenants", NULL);
-    kvc_html_table(t, "Tenant|#Requests|#Hit rate|#TTFT p50|#TTFT p99|#Mean KV held|#Cost");
-    for (uint32_t i = 0; i < r->n_tenants; i++) {
-        const struct kvc_tenant_result *k = &r->tenants[i];
-        kvc_text_add(t, "<tr>");
-        kvc_html_cell(t, k->name);
-        kvc_html_number(t, kvc_fmt_count(k->requests));
-        kvc_html_number(t, kvc_fmt_percent(
-                               r->has_prefix ? kvc_ratio(k->hit_tokens, k->input_tokens)
-                                             : (double)NAN));
-        kvc_html_number(t, kvc_fmt_ms(k->ttft_ms.count ? k->ttft_ms.p50 : (double)NAN));
-        kvc_html_number(t, kvc_fmt_ms(k->ttft_ms.count ? k->ttft_ms.p99 : (double)NAN));
-        kvc_html_number(t, kvc_fmt_bytes(k->resident_bytes_mean));
-        kvc_html_number(t, kvc_fmt_usd(k->cost_usd));
-        kvc_text_add(t, "</tr>\n");
-    }
-    kvc_html_end_table(t);
-    kvc_html_end_section(t);
-}
-
 /* ---- sources ---- */
 
 void kvc_html_assumptions(const struct kvc_page *p)

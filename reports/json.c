@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-static void put_dist(struct kvc_json *j, const char *key, const struct kvc_dist *d)
+void kvc_json_dist(struct kvc_json *j, const char *key, const struct kvc_dist *d)
 {
     bool known = d->count > 0;
     kvc_json_open_object(j, key);
@@ -49,10 +49,10 @@ static void put_head(struct kvc_json *j, const struct kvc_result *r)
 
 static void put_times(struct kvc_json *j, const struct kvc_result *r)
 {
-    put_dist(j, "ttft_ms", &r->ttft_ms);
-    put_dist(j, "tpot_ms", &r->tpot_ms);
-    put_dist(j, "e2e_ms", &r->e2e_ms);
-    put_dist(j, "queue_ms", &r->queue_ms);
+    kvc_json_dist(j, "ttft_ms", &r->ttft_ms);
+    kvc_json_dist(j, "tpot_ms", &r->tpot_ms);
+    kvc_json_dist(j, "e2e_ms", &r->e2e_ms);
+    kvc_json_dist(j, "queue_ms", &r->queue_ms);
     bool known = r->ttft_ms.count > 0;
     kvc_json_open_object(j, "ttft_parts_ms");
     kvc_json_double(j, "queue", known ? r->ttft_part_queue_ms : NAN);
@@ -142,21 +142,7 @@ static void put_sharers(struct kvc_json *j, const struct kvc_result *r)
         kvc_json_close(j);
     }
     kvc_json_close(j);
-    kvc_json_open_array(j, "tenants");
-    for (uint32_t i = 0; i < r->n_tenants; i++) {
-        const struct kvc_tenant_result *t = &r->tenants[i];
-        kvc_json_open_object(j, NULL);
-        kvc_json_string(j, "name", t->name);
-        kvc_json_u64(j, "requests", t->requests);
-        put_rate(j, "token_hit_rate", r, t->hit_tokens, t->input_tokens);
-        put_dist(j, "ttft_ms", &t->ttft_ms);
-        kvc_json_double(j, "resident_bytes_mean", t->resident_bytes_mean);
-        kvc_json_open_object(j, "evicted_by");
-        kvc_json_close(j);
-        kvc_json_double(j, "cost_usd", t->cost_usd);
-        kvc_json_close(j);
-    }
-    kvc_json_close(j);
+    kvc_tenants_to_json(j, r);
 }
 
 static void put_cost(struct kvc_json *j, const struct kvc_cost *c)
@@ -229,6 +215,7 @@ void kvc_result_to_json(struct kvc_json *j, const struct kvc_result *r)
     put_sharers(j, r);
     put_cost(j, &r->cost);
     put_trust(j, r);
+    kvc_losses_to_json(j, r);
     put_runtime(j, r);
     kvc_json_close(j);
 }

@@ -179,6 +179,76 @@ static bool load_sharers(struct kvc_result *r, const struct kvc_jval *root)
         load_dist(&t->ttft_ms, v, "ttft_ms");
         t->resident_bytes_mean = num(v, "resident_bytes_mean");
         t->cost_usd = num(v, "cost_usd");
+        t->output_tokens = whole(v, "output_tokens");
+        for (int c = 0; c < KVC_MISS_CAUSES; c++)
+            t->missed_tokens[c] = whole(get(v, "missed_tokens"),
+                                        kvc_miss_cause_name((enum kvc_miss_cause)c));
+    }
+    return true;
+}
+
+static void load_matrix(uint64_t *cells, uint32_t rows, uint32_t columns,
+                        const struct kvc_jval *object, const char *key)
+{
+    uint32_t g = 0, c;
+    for (const struct kvc_jval *row = first(object, key); row && g < rows;
+         row = kvc_jval_next(row), g++) {
+        c = 0;
+        for (const struct kvc_jval *v = kvc_jval_kind(row) == KVC_JARRAY ? kvc_jval_first(row) : NULL;
+             v && c < columns; v = kvc_jval_next(v))
+            cells[g * columns + c++] = whole_of(v);
+    }
+}
+
+static bool load_losses(struct kvc_result *r, const struct kvc_jval *root)
+{
+    const struct kvc_jval *o = get(root, "losses"), *fair = get(root, "fairness");
+    struct kvc_losses *l = &r->losses;
+    uint32_t i = 0;
+    r->jain_hit_rate = num(fair, "jain_hit_rate");
+    r->jain_residency = num(fair, "jain_residency");
+    if (!reserve(&l->names, &l->n_columns, sizeof(*l->names), o, "to"))
+        return false;
+    for (const struct kvc_jval *v = first(o, "to"); v; v = kvc_jval_next(v), i++)
+        snprintf(l->names[i], sizeof(l->names[i]), "%s",
+                 kvc_jval_string(v) ? kvc_jval_string(v) : "");
+    const struct kvc_jval *of = get(o, "of");
+    size_t n = of && kvc_jval_kind(of) == KVC_JARRAY ? kvc_jval_count(of) : 0;
+    l->n_groups = n < l->n_columns ? (uint32_t)n : l->n_columns;
+    l->bytes = kvc_calloc((size_t)l->n_groups * l->n_columns, sizeof(*l->bytes));
+    l->missed_tokens = kvc_calloc((size_t)l->n_groups * l->n_columns, sizeof(*l->missed_tokens));
+    if (!l->bytes || !l->missed_tokens)
+        return false;
+    load_matrix(l->bytes, l->n_groups, l->n_columns, o, "bytes");
+    load_matrix(l->missed_tokens, l->n_groups, l->n_columns, o, "missed_tokens");
+    for (uint32_t t = 0; t < r->n_tenants; t++) /* one without a group of its own is in the last */
+        for (uint32_t g = 0; g < l->n_groups; g++)
+            if (g + 1 == l->n_groups || strcmp(l->names[g], r->tenants[t].name) == 0) {
+                r->tenants[t].group = g;
+                break;
+            }
+    return true;
+}
+
+static bool load_what_ifs(struct kvc_result *r, const struct kvc_jval *root)
+{
+    struct kvc_what_if *w;
+    if (!reserve(&r->what_ifs, &r->n_what_ifs, sizeof(*r->what_ifs), root, "what_if"))
+        return false;
+    w = r->what_ifs;
+    for (const struct kvc_jval *v = first(root, "what_if"); v; v = kvc_jval_next(v), w++) {
+        uint32_t i = 0;
+        TEXT(w->kind, v, "kind");
+        TEXT(w->tenant, v, "tenant");
+        w->n = r->n_tenants;
+        w->rows = kvc_calloc(w->n, sizeof(*w->rows));
+        if (!w->rows)
+            return false;
+        for (const struct kvc_jval *t = first(v, "tenants"); t && i < w->n; t = kvc_jval_next(t), i++) {
+            w->rows[i].requests = whole(t, "requests");
+            w->rows[i].hit_tokens = whole(t, "hit_tokens");
+            load_dist(&w->rows[i].ttft_ms, t, "ttft_ms");
+        }
     }
     return true;
 }
@@ -378,7 +448,8 @@ enum kvc_status kvc_load_result(struct kvc_result *r, const struct kvc_jval *fig
     load_counts(r, figures);
     load_tiers(r, figures);
     load_cost(&r->cost, get(figures, "cost"));
-    if (!load_sharers(r, figures) || !load_trust(r, figures))
+    if (!load_sharers(r, figures) || !load_losses(r, figures) || !load_what_ifs(r, figures) ||
+        !load_trust(r, figures))
         return kvc_fail_nomem(err);
     if (detail) {
         load_detail_counts(r, detail);

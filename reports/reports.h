@@ -103,4 +103,13 @@ const struct kvc_jval *kvc_stored_figures(const struct kvc_stored *stored);
 const char *kvc_stored_json(const struct kvc_stored *stored); /* the figures as stored */
 void kvc_stored_close(struct kvc_stored *stored); /* NULL is fine */
 
+/* ---- tenants ---- */
+
+void kvc_json_dist(struct kvc_json *j, const char *key, const struct kvc_dist *d);
+/* The array of tenants; and what follows it at the end of a replay's document. */
+void kvc_tenants_to_json(struct kvc_json *j, const struct kvc_result *r);
+void kvc_losses_to_json(struct kvc_json *j, const struct kvc_result *r);
+/* Whether the tenant's losses are told apart from those of others. */
+bool kvc_tenant_own_group(const struct kvc_result *r, const struct kvc_tenant_result *t);
+
 #endif

@@ -15,6 +15,10 @@ enum kvc_status kvc_collect_series(const struct kvc_engine *e, struct kvc_result
 /* v: scratch for a value of each request. */
 enum kvc_status kvc_collect_tenants(struct kvc_engine *e, struct kvc_result *r, uint64_t *v,
                                     struct kvc_error *err);
+/* What a run that differs from the result's in one thing made of the same requests; noisy: whose
+ * it did without, or NULL. */
+enum kvc_status kvc_collect_what_if(struct kvc_engine *e, const char *noisy,
+                                    struct kvc_result *result, struct kvc_error *err);
 void kvc_collect_cost(const struct kvc_engine *e, struct kvc_result *r);
 enum kvc_status kvc_collect_explain(const struct kvc_engine *e, struct kvc_result *r,
                                     struct kvc_error *err);

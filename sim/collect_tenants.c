@@ -21,28 +21,29 @@ static void add_request(struct kvc_tenant_result *to, const struct kvc_request_r
 }
 
 /* Of each tenant those that count, in one pass: v is cut into a piece for each. */
-static enum kvc_status by_tenant(const struct kvc_engine *e, struct kvc_result *r, uint64_t *v,
-                                 struct kvc_error *err)
+static enum kvc_status by_tenant(const struct kvc_engine *e, const struct kvc_request_result *q,
+                                 struct kvc_tenant_result *to, uint64_t *v, struct kvc_error *err)
 {
+    uint64_t n_requests = e->trace->n_requests;
     uint32_t n = e->tenants.n;
     uint64_t *at = kvc_calloc((size_t)n + 1, sizeof(*at));
     if (!at)
         return kvc_fail_nomem(err);
-    for (uint64_t i = 0; i < r->n_requests; i++) {
+    for (uint64_t i = 0; i < n_requests; i++) {
         uint32_t t = kvc_tenant_of(&e->tenants, i);
-        add_request(&r->tenants[t], &r->requests[i]);
-        at[t] += kvc_collect_counts(&r->requests[i]);
+        add_request(&to[t], &q[i]);
+        at[t] += kvc_collect_counts(&q[i]);
     }
     for (uint64_t sum = 0, t = 0, m; t <= n; t++, sum += m) {
         m = at[t];
         at[t] = sum;
     }
-    for (uint64_t i = 0; i < r->n_requests; i++)
-        if (kvc_collect_counts(&r->requests[i]))
-            v[at[kvc_tenant_of(&e->tenants, i)]++] = r->requests[i].ttft_ns;
+    for (uint64_t i = 0; i < n_requests; i++)
+        if (kvc_collect_counts(&q[i]))
+            v[at[kvc_tenant_of(&e->tenants, i)]++] = q[i].ttft_ns;
     for (uint32_t t = 0; t < n; t++) {
         uint64_t from = t ? at[t - 1] : 0;
-        kvc_distribution(v + from, at[t] - from, KVC_NS_PER_MS, &r->tenants[t].ttft_ms);
+        kvc_distribution(v + from, at[t] - from, KVC_NS_PER_MS, &to[t].ttft_ms);
     }
     kvc_free(at);
     return KVC_OK;
@@ -144,7 +145,7 @@ enum kvc_status kvc_collect_tenants(struct kvc_engine *e, struct kvc_result *r, 
         const uint64_t *missed = e->tenant_missed ? e->tenant_missed[t] : e->missed;
         memcpy(r->tenants[t].missed_tokens, missed, sizeof(r->tenants[t].missed_tokens));
     }
-    enum kvc_status st = by_tenant(e, r, v, err);
+    enum kvc_status st = by_tenant(e, r->requests, r->tenants, v, err);
     if (st == KVC_OK)
         st = check_sums(r, err);
     if (st == KVC_OK && e->tenants.metered) {
@@ -152,4 +153,36 @@ enum kvc_status kvc_collect_tenants(struct kvc_engine *e, struct kvc_result *r, 
         st = losses(e, r, err);
     }
     return st == KVC_OK ? fairness(r, err) : st;
+}
+
+/* ---- what if ---- */
+
+enum kvc_status kvc_collect_what_if(struct kvc_engine *e, const char *noisy,
+                                    struct kvc_result *result, struct kvc_error *err)
+{
+    uint32_t n = e->tenants.n;
+    struct kvc_tenant_result *t = kvc_calloc(n, sizeof(*t));
+    uint64_t *v = kvc_malloc(e->trace->n_requests, sizeof(*v));
+    struct kvc_what_if *all = kvc_realloc(result->what_ifs, result->n_what_ifs + 1, sizeof(*all));
+    struct kvc_what_if_row *rows = kvc_calloc(n, sizeof(*rows));
+    if (all)
+        result->what_ifs = all;
+    enum kvc_status st = t && v && all && rows ? by_tenant(e, e->results, t, v, err)
+                                               : kvc_fail_nomem(err);
+    if (st == KVC_OK) {
+        struct kvc_what_if *w = &all[result->n_what_ifs++];
+        *w = (struct kvc_what_if){.n = n, .rows = rows};
+        snprintf(w->kind, sizeof(w->kind), "%s", noisy ? "noisy" : "isolation");
+        snprintf(w->tenant, sizeof(w->tenant), "%s", noisy ? noisy : "");
+        for (uint32_t i = 0; i < n; i++) {
+            bool gone = noisy && strcmp(noisy, kvc_tenant_name(&e->tenants, i)) == 0;
+            rows[i] = (struct kvc_what_if_row){gone ? 0 : t[i].requests, t[i].hit_tokens,
+                                               t[i].ttft_ms};
+        }
+    } else {
+        kvc_free(rows);
+    }
+    kvc_free(t);
+    kvc_free(v);
+    return st;
 }

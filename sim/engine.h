@@ -13,6 +13,7 @@
 #include "policies/policies.h"
 #include "sim/arrivals.h"
 #include "sim/links.h"
+#include "sim/namespaces.h"
 #include "sim/pool.h"
 #include "sim/scenario.h"
 #include "sim/tenants.h"
@@ -40,6 +41,7 @@ struct kvc_job {
     uint32_t peak;              /* most c before a preemption */
     uint32_t again;             /* leading blocks of its path that an earlier arrival asked for */
     uint32_t arrived_before;    /* those of the prompt */
+    uint32_t known_before;      /* the same, whatever the namespace */
     uint64_t alloc_pages;       /* all it holds, hits included */
     int64_t base;               /* decoding: c = base + replica's finished steps */
     uint64_t order;             /* admission sequence; identifies this admission */
@@ -216,6 +218,8 @@ struct kvc_engine {
 
     struct kvc_request_result *results;
     struct kvc_tenants tenants;
+    const struct kvc_namespaces *spaces; /* what trace is seen in; NULL: content is everybody's */
+    uint32_t *seen_anywhere;             /* per segment of the trace behind them */
     uint64_t (*tenant_missed)[KVC_MISS_CAUSES];
     uint64_t missed[KVC_MISS_CAUSES];
     uint64_t hit_blocks, hit_requests, raw_hit_tokens, raw_hit_blocks;

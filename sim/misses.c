@@ -128,7 +128,8 @@ void kvc_replica_account_hit(struct kvc_engine *e, struct kvc_replica *r, uint32
               best_elsewhere(e, r, path, reach->total, full, j->known) * b);
     blame_lost(e, j, path, &at, ever * b);
     blame(e, j, KVC_MISS_NOT_READY, &at, j->arrived_before * b);
+    blame(e, j, KVC_MISS_SALTED, &at, j->known_before * b);
     blame(e, j, KVC_MISS_FIRST_SIGHT, &at, full * b);
-    blame(e, j, j->arrived_before >= full && full ? KVC_MISS_PARTIAL_BLOCK : KVC_MISS_FIRST_SIGHT,
+    blame(e, j, j->known_before >= full && full ? KVC_MISS_PARTIAL_BLOCK : KVC_MISS_FIRST_SIGHT,
           &at, j->input);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The replay: one event loop over arrivals, transfers and replicas that are due. */
-#include "sim/engine.h"
+#include "sim/collect.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -131,13 +131,15 @@ void kvc_engine_ended(struct kvc_engine *e, uint32_t job, enum kvc_outcome outco
 
 /* Leading blocks of the path that earlier arrivals asked for; from now on the full ones of this
  * prompt are too. */
-static uint32_t mark_seen(struct kvc_engine *e, struct kvc_path path, uint32_t full)
+static uint32_t mark_seen(struct kvc_engine *e, struct kvc_path path, uint32_t full, bool anywhere)
 {
     uint32_t before = 0;
     bool leading = true;
     for (uint32_t k = 0; k < path.n; k++) {
         uint32_t depth = path.spans[k].depth, len = path.spans[k].len;
-        uint32_t *seen = &e->segments[path.spans[k].seg].seen;
+        uint32_t s = path.spans[k].seg;
+        uint32_t *seen = anywhere ? &e->seen_anywhere[e->spaces->seg_from[s]]
+                                  : &e->segments[s].seen;
         if (full <= depth && !leading)
             break;
         uint32_t n = full <= depth ? 0 : full - depth < len ? full - depth : len;
@@ -251,8 +253,11 @@ static void arrive(struct kvc_engine *e, uint32_t request)
     }
     uint32_t full = kvc_trace_full_blocks(e->trace, request);
     uint32_t leaf = j->leaf == KVC_SEG_NONE ? e->trace->prompt_seg[request] : j->leaf;
-    j->again = mark_seen(e, kvc_engine_path(e, leaf, 0), full);
+    struct kvc_path path = kvc_engine_path(e, leaf, 0);
+    j->again = mark_seen(e, path, full, false);
     j->arrived_before = j->again < full ? j->again : full;
+    uint32_t known = e->spaces ? mark_seen(e, path, full, true) : j->again;
+    j->known_before = known < full ? known : full;
     if (!servable(e, j->input, j->output)) {
         kvc_engine_ended(e, job, KVC_UNSERVABLE);
         return;
@@ -409,6 +414,62 @@ static enum kvc_status run_hbm_only(struct kvc_engine *e, struct kvc_error *err)
     return st;
 }
 
+/* The run is on the trace as the tenants' salts divide it. */
+static enum kvc_status enter_spaces(struct kvc_engine *e, struct kvc_namespaces *spaces,
+                                    bool isolate, struct kvc_error *err)
+{
+    uint32_t *of = NULL;
+    const struct kvc_trace *whole = e->trace;
+    enum kvc_status st = kvc_tenants_spaces(&of, whole, e->sc, isolate, err);
+    if (st == KVC_OK && of)
+        st = kvc_namespaces_create(spaces, whole, of, err);
+    if (st == KVC_OK && of) {
+        e->spaces = spaces;
+        e->trace = &spaces->trace;
+        e->seen_anywhere = kvc_calloc(whole->n_segments, sizeof(*e->seen_anywhere));
+        if (!e->seen_anywhere)
+            st = kvc_fail_nomem(err);
+    }
+    kvc_free(of);
+    return st;
+}
+
+/* "noisy=TENANT": its requests end as if the log had no answer for them, so that all others keep
+ * their times and their turns; "isolation": each tenant is a namespace of its own. */
+static enum kvc_status run_what_if(struct kvc_engine *e, const struct kvc_trace *trace,
+                                   const char *what, struct kvc_result *result,
+                                   struct kvc_error *err)
+{
+    struct kvc_replay_options options = *e->options;
+    struct kvc_trace without = *trace;
+    struct kvc_namespaces spaces = {0};
+    struct kvc_engine other = {.trace = trace, .sc = e->sc, .options = &options};
+    const char *noisy = strncmp(what, "noisy=", 6) == 0 ? what + 6 : NULL;
+    bool isolate = strcmp(what, "isolation") == 0;
+    enum kvc_status st = KVC_OK;
+    without.row_status = NULL;
+    options.progress = NULL;
+    if (!noisy && !isolate)
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "what-if",
+                           "\"%.64s\" is not known; there are noisy=TENANT and isolation", what);
+    if (noisy) {
+        st = kvc_tenants_without(&without.row_status, trace, noisy, err);
+        other.trace = &without;
+    }
+    if (st == KVC_OK)
+        st = enter_spaces(&other, &spaces, isolate, err);
+    if (st == KVC_OK)
+        st = kvc_engine_open(&other, err);
+    if (st == KVC_OK)
+        st = run(&other, err);
+    if (st == KVC_OK)
+        st = kvc_collect_what_if(&other, noisy, result, err);
+    kvc_engine_close(&other);
+    kvc_namespaces_clear(&spaces);
+    kvc_free(without.row_status);
+    return st;
+}
+
 enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *trace,
                                const struct kvc_scenario *scenario,
                                const struct kvc_replay_options *options, struct kvc_error *err)
@@ -416,12 +477,15 @@ enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *
     static const struct kvc_replay_options defaults = {.struct_size = sizeof(defaults)};
     struct kvc_engine e = {.trace = trace, .sc = scenario,
                            .options = options ? options : &defaults};
+    struct kvc_namespaces spaces = {0};
     double wall = clock_s(CLOCK_MONOTONIC), cpu = clock_s(CLOCK_THREAD_CPUTIME_ID);
     struct kvc_result *result = NULL;
     enum kvc_status st = kvc_scenario_check(scenario, err);
     if (st == KVC_OK && trace->objects)
         st = kvc_fail(err, KVC_ERR_INPUT, "the trace is a cache's references to objects: there are "
                       "no prompts to serve; ceiling gives what caches of any size can hit");
+    if (st == KVC_OK)
+        st = enter_spaces(&e, &spaces, false, err);
     if (st == KVC_OK)
         st = kvc_engine_open(&e, err);
     if (st == KVC_OK)
@@ -431,9 +495,14 @@ enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *
         st = run_hbm_only(&e, err);
     if (st == KVC_OK)
         st = kvc_collect(&e, &result, err);
+    for (size_t i = 0; st == KVC_OK && i < e.options->n_what_ifs; i++)
+        st = run_what_if(&e, trace, e.options->what_ifs[i], result, err);
     kvc_engine_close(&e);
-    if (st != KVC_OK)
+    kvc_namespaces_clear(&spaces);
+    if (st != KVC_OK) {
+        kvc_result_destroy(result);
         return st;
+    }
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     result->runtime.wall_s = clock_s(CLOCK_MONOTONIC) - wall;

@@ -45,6 +45,24 @@ static uint32_t find_tenant(const struct kvc_trace *trace, const char *name)
     return t < trace->n_tenants ? t : KVC_ID_NONE;
 }
 
+enum kvc_status kvc_tenants_without(uint8_t **out, const struct kvc_trace *trace, const char *name,
+                                    struct kvc_error *err)
+{
+    uint32_t t = find_tenant(trace, name);
+    if (t == KVC_ID_NONE)
+        return no_such_tenant(trace, "what-if", name, err);
+    uint8_t *status = kvc_calloc(trace->n_requests, sizeof(*status));
+    if (!status)
+        return kvc_fail_nomem(err);
+    for (uint64_t i = 0; i < trace->n_requests; i++) {
+        status[i] = trace->row_status ? trace->row_status[i] : KVC_ROW_OK;
+        if (!trace->tenant || trace->tenant[i] == t)
+            status[i] = KVC_ROW_FAILED;
+    }
+    *out = status;
+    return KVC_OK;
+}
+
 /* The rule of each tenant and, in front, default's; NULL where there is none. The caller frees. */
 static enum kvc_status find_rules(const struct kvc_tenant_rule ***out,
                                   const struct kvc_trace *trace, const struct kvc_scenario *sc,

@@ -52,4 +52,8 @@ enum kvc_status kvc_tenants_spaces(uint32_t **out, const struct kvc_trace *trace
                                    const struct kvc_scenario *sc, bool isolate,
                                    struct kvc_error *err);
 
+/* The trace's column of states with a tenant's requests as failed ones. The caller frees. */
+enum kvc_status kvc_tenants_without(uint8_t **out, const struct kvc_trace *trace, const char *name,
+                                    struct kvc_error *err);
+
 #endif

@@ -75,7 +75,8 @@ static const struct kvc_jval *at(const struct kvc_jval *v, const char *path)
 /* What replay --json promises: an object's place and its keys, in order. */
 static const char *const promised[][2] = {
     {"", "schema version scenario digests requests ttft_ms tpot_ms e2e_ms queue_ms ttft_parts_ms "
-         "hits throughput tiers links replicas tenants cost bands bounds warnings runtime"},
+         "hits throughput tiers links replicas tenants cost bands bounds warnings "
+         "fairness losses what_if runtime"},
     {"digests", "trace profiles"},
     {"requests", "arrived completed failed unservable measured"},
     {"ttft_ms", DIST},
@@ -95,7 +96,8 @@ static const char *const promised[][2] = {
     {"links/0", "name bytes busy_fraction peak_flows mean_bytes_per_s"},
     {"replicas/0", "id requests input_tokens busy_fraction token_hit_rate peak_running "
                    "preemptions"},
-    {"tenants/0", "name requests token_hit_rate ttft_ms resident_bytes_mean evicted_by cost_usd"},
+    {"tenants/0", "name requests token_hit_rate ttft_ms resident_bytes_mean evicted_by cost_usd "
+                  "input_tokens hit_tokens output_tokens missed_tokens missed_tokens_by"},
     {"tenants/0/ttft_ms", DIST},
     {"cost", "usd_per_hour usd_per_million_input_tokens usd_per_million_cached_tokens "
              "usd_per_million_output_tokens usd_total saving_vs_hbm_only_usd_per_month parts"},

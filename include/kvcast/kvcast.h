@@ -699,6 +699,8 @@ struct kvc_replay_options {
     const char *trace_path; /* for the record only */
     kvc_progress_fn progress; /* done/total in requests */
     void *progress_user;
+    const char *const *what_ifs; /* "noisy=TENANT", "isolation": a run more for each */
+    size_t n_what_ifs;
 };
 
 KVC_API enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *trace,
