@@ -258,6 +258,10 @@ enum kvc_status kvc_ceiling_closeup_text(const struct ceiling *c, struct kvc_err
         capacity[i] = c->point[i].blocks;
     if (u->asked.isolate && u->asked.has_prefix)
         kvc_crossing_text(&t, kvc_closeup_crossing(u->closeup[0]), u->asked.isolate);
+    for (size_t i = 0; i < u->n_routers && !c->stats.sessions; i++)
+        if (kvc_name_equal(u->router[i], "sticky"))
+            kvc_text_add(&t, "\nno request names a session, so sticky sends them in turn "
+                             "(--infer-sessions may find some)\n");
     for (size_t p = 0; p < c->n_policies; p++) {
         const struct kvc_closeup_rows rows = {
             .policy = u->label[p], .capacity_blocks = capacity, .n = c->n_points,

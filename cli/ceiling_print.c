@@ -131,6 +131,15 @@ static void print_rate(uint64_t part, uint64_t whole, bool known)
         printf(" %9s", "unknown");
 }
 
+static int name_width(const struct ceiling *c)
+{
+    size_t width = 10;
+    for (size_t k = 0; k < c->n_policies; k++)
+        if (strlen(kvc_ceiling_label(c, k)) > width)
+            width = strlen(kvc_ceiling_label(c, k));
+    return (int)width;
+}
+
 static void print_row(const struct ceiling *c, const char *capacity, const char *bytes,
                       const char *name, const struct kvc_hits *h)
 {
@@ -138,7 +147,7 @@ static void print_row(const struct ceiling *c, const char *capacity, const char 
     printf("%12s", capacity);
     if (c->bytes_per_token)
         printf(" %11s", bytes);
-    printf("  %-*s", c->closeups ? 16 : 10, name);
+    printf("  %-*s", name_width(c), name);
     print_rate(h->hit_tokens, h->tokens, tokens);
     print_rate(h->hit_blocks, h->full_blocks, known);
     print_rate(h->hit_requests, h->requests, known);
@@ -212,7 +221,7 @@ static enum kvc_status print_gaps(const struct ceiling *c, struct kvc_error *err
 
 enum kvc_status kvc_ceiling_print_text(const struct ceiling *c, struct kvc_error *err)
 {
-    int name = c->closeups ? 16 : 10;
+    int name = name_width(c);
     print_head(c);
     printf("\n%12s", "capacity");
     if (c->bytes_per_token)

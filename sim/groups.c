@@ -160,7 +160,7 @@ static void name_family(const struct kvc_groups *g, uint32_t group, char *out, s
     else if (s == KVC_SEG_NONE)
         snprintf(out, size, "no more than all share");
     else
-        snprintf(out, size, "prefix %u, %u blocks in common", group, t->seg_depth[s] + t->seg_len[s]);
+        snprintf(out, size, "prefix %u (%u blocks)", group, t->seg_depth[s] + t->seg_len[s]);
 }
 
 void kvc_groups_name(const struct kvc_groups *g, uint32_t group, char *out, size_t size)
