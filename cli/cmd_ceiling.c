@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/trace_args.h"
+#include "sim/ceiling.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -17,7 +18,8 @@ static const struct kvc_cli_option options[] = {
      "cache sizes, by commas: blocks (10000), sizes (512GiB, with --model), or inf"},
     {"policy", "LIST", "lru,opt", "policies, by commas, or all: lru, fifo, lfu, plfu, lenaware,\n"
      "sieve, s3fifo, twoq, arc, ttl, ttlfixed, lruk, gdsf, hyperbolic,\n"
-     "wtinylfu, watermark, random, radix, costaware, opt (docs/policies.md)"},
+     "wtinylfu, watermark, random, radix, costaware, opt; with options as in\n"
+     "lruk:k=3 or s3fifo:small=0.2:ghosts=2 (docs/policies.md)"},
     {"curve", "[all]", NULL,
      "the exact LRU curve, at 2,000 capacities at most; all = every change of slope"},
     {"certify", NULL, NULL, "prove the optimum at each capacity and check the proof"},
@@ -83,20 +85,24 @@ static enum kvc_status take_policy(struct ceiling *c, const char *word, struct k
             all = take_policy(c, *p, err);
         return all;
     }
-    enum kvc_status st = kvc_ceiling_policy(NULL, word, NULL, 0, NULL, err);
-    const char *const *name = kvc_ceiling_policies();
+    const char *name;
+    enum kvc_status st = kvc_ceiling_find_policy(&name, word, err);
     if (st != KVC_OK)
         return st;
-    while (!kvc_name_equal(*name, word))
-        name++;
-    for (size_t i = 0; i < c->n_policies; i++)
-        if (c->policy[i] == *name)
-            return KVC_OK;
     const char **grown = kvc_realloc(c->policy, c->n_policies + 1, sizeof(*grown));
-    if (!grown)
+    char *spec = kvc_strdup(name);
+    if (grown)
+        c->policy = grown;
+    if (!grown || !spec) {
+        kvc_free(spec);
         return kvc_fail_nomem(err);
-    c->policy = grown;
-    c->policy[c->n_policies++] = *name;
+    }
+    for (size_t i = 0; i < c->n_policies; i++)
+        if (strcmp(c->policy[i], spec) == 0) {
+            kvc_free(spec);
+            return KVC_OK;
+        }
+    c->policy[c->n_policies++] = spec;
     return KVC_OK;
 }
 
@@ -297,6 +303,8 @@ static int ceiling_main(struct kvc_cli *cli)
     kvc_free(c.cost);
     kvc_free(c.hits);
     kvc_free(c.point);
+    for (size_t i = 0; i < c.n_policies; i++)
+        kvc_free((void *)(uintptr_t)c.policy[i]);
     kvc_free(c.policy);
     kvc_curve_clear(&c.curve);
     kvc_trace_destroy(c.trace);

@@ -6,6 +6,20 @@
 #include <kvcast/kvcast.h>
 #include <kvcast/policy.h>
 
+/* ---- options: one const table each makes the checks, the help and the documents ---- */
+
+#define KVC_POLICY_OPTIONS 8 /* of one policy, at most */
+
+/* Splits NAME[:options] at its first colon; options gets the rest, "" without. KVC_ERR_USAGE where
+ * the name has no room. */
+enum kvc_status kvc_policy_name(const char *spec, char *name, size_t size, const char **options,
+                                struct kvc_error *err);
+/* The values of a policy's options, of the table's n, from "name=value[:name=value]": every one that
+ * is not named has its default. KVC_ERR_USAGE says what is wrong with which. */
+enum kvc_status kvc_policy_options(const char *policy, const char *text,
+                                   const struct kvc_policy_option *table, uint32_t n,
+                                   union kvc_option_value *out, struct kvc_error *err);
+
 /* ---- eviction order of a tier: runs wait in one queue, the head is the victim ---- */
 
 struct kvc_eviction_ops {

@@ -2,6 +2,7 @@
 #include "policies/runs_internal.h"
 
 #include "base/alloc.h"
+#include "base/error.h"
 #include "base/units.h"
 
 #include <string.h>
@@ -21,6 +22,43 @@ const char *const *kvc_runs_policies(void)
                                         "ttlfixed", "lruk", "gdsf", "hyperbolic",
                                         "wtinylfu", "watermark", "random", "radix", "costaware", NULL};
     return names;
+}
+
+static const struct kvc_runs_ops *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        if (kvc_name_equal(table[i]->name, name))
+            return table[i];
+    return NULL;
+}
+
+static enum kvc_status parse(const char *spec, const struct kvc_runs_ops **ops,
+                             union kvc_option_value *option, struct kvc_error *err)
+{
+    char name[32];
+    const char *options;
+    enum kvc_status st = kvc_policy_name(spec, name, sizeof(name), &options, err);
+    if (st != KVC_OK)
+        return st;
+    if (!(*ops = find(name)))
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "policy", "there is no policy \"%s\"",
+                           name);
+    return kvc_policy_options((*ops)->name, options, (*ops)->options, (*ops)->n_options, option,
+                              err);
+}
+
+enum kvc_status kvc_runs_check(const char *spec, struct kvc_error *err)
+{
+    const struct kvc_runs_ops *ops;
+    union kvc_option_value option[KVC_POLICY_OPTIONS];
+    return parse(spec, &ops, option, err);
+}
+
+const struct kvc_policy_option *kvc_runs_options(const char *policy, uint32_t *n)
+{
+    const struct kvc_runs_ops *ops = find(policy);
+    *n = ops ? ops->n_options : 0;
+    return ops ? ops->options : NULL;
 }
 
 /* ---- a segment's runs, deepest first ---- */
@@ -190,12 +228,11 @@ void kvc_runs_destroy(struct kvc_runs *c)
     kvc_free(c->queue);
     kvc_free(c->touches);
     kvc_free(c->used);
-    kvc_free(c->last);
+    kvc_free(c->history);
     kvc_free(c->tree);
     kvc_free(c->below);
     kvc_free(c->path);
     kvc_free(c->sketch);
-    kvc_free(c->before_last);
     kvc_free(c->heap);
     kvc_free(c);
 }
@@ -205,22 +242,21 @@ struct kvc_runs *kvc_runs_create(const struct kvc_runs_setup *setup)
     struct kvc_runs *c = kvc_calloc(1, sizeof(*c));
     if (!c)
         return NULL;
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        if (kvc_name_equal(table[i]->name, setup->policy))
-            c->ops = table[i];
+    if (parse(setup->policy, &c->ops, c->option, NULL) != KVC_OK) {
+        kvc_free(c);
+        return NULL;
+    }
     c->capacity = setup->capacity;
     c->n_segments = setup->n_segments;
     c->seg_len = setup->seg_len;
     c->seg_depth = setup->seg_depth;
     c->seg_parent = setup->seg_parent;
-    c->seed = setup->seed;
-    c->cost_blocks = setup->cost_blocks ? setup->cost_blocks : KVC_RUNS_COST_BLOCKS;
-    c->ttl_ns = setup->ttl_ns ? setup->ttl_ns : KVC_RUNS_TTL_NS;
+    c->block_tokens = setup->block_tokens ? setup->block_tokens : 1;
     c->left = setup->left;
     c->left_user = setup->left_user;
     c->free = c->hand = KVC_RUN_NONE;
     c->deepest = kvc_malloc(c->n_segments, sizeof(*c->deepest));
-    if (!c->ops || !c->deepest || !kvc_queues_grow(c, 8) || (c->ops->start && !c->ops->start(c))) {
+    if (!c->deepest || !kvc_queues_grow(c, 8) || (c->ops->start && !c->ops->start(c))) {
         kvc_runs_destroy(c);
         return NULL;
     }
@@ -250,13 +286,16 @@ static uint32_t lead_of(const struct kvc_runs *c, uint32_t seg)
     return from == 0 ? lead : 0;
 }
 
-uint64_t kvc_runs_arrive(struct kvc_runs *c, uint32_t seg, uint64_t now_ns)
+uint64_t kvc_runs_arrive(struct kvc_runs *c, const struct kvc_runs_request *request)
 {
     c->request++;
-    c->now_ns = now_ns;
+    c->now_ns = request->now_ns;
+    c->session = request->session;
+    c->tenant = request->tenant;
+    c->leaf = request->seg;
     if (c->ops->arrive && c->capacity)
-        c->ops->arrive(c, seg);
-    return kvc_runs_held(c, seg);
+        c->ops->arrive(c, c->leaf);
+    return kvc_runs_held(c, c->leaf);
 }
 
 uint64_t kvc_runs_held(const struct kvc_runs *c, uint32_t seg)
@@ -284,10 +323,8 @@ static uint32_t touch_segment(struct kvc_runs *c, uint32_t seg)
     c->clock++;
     if (c->touches)
         c->touches[seg]++;
-    if (c->last) {
-        c->before_last[seg] = c->last[seg];
-        c->last[seg] = c->clock;
-    }
+    if (c->history)
+        kvc_lruk_note(c, seg);
     while (at > 0 && !c->failed) {
         uint32_t r = run_before(c, seg, at);
         if (r == KVC_RUN_NONE || c->run[r].hi < at) {
@@ -303,14 +340,14 @@ static uint32_t touch_segment(struct kvc_runs *c, uint32_t seg)
     return found;
 }
 
-uint64_t kvc_runs_touch(struct kvc_runs *c, uint32_t seg)
+uint64_t kvc_runs_touch(struct kvc_runs *c)
 {
     uint64_t found = 0;
-    if (!c->capacity)
+    if (!c->capacity || c->leaf == KVC_RUN_NONE)
         return 0;
     if (c->ops->whole)
-        return seg == KVC_RUN_NONE ? 0 : c->ops->whole(c, seg);
-    for (; seg != KVC_RUN_NONE; seg = c->seg_parent[seg])
+        return c->ops->whole(c, c->leaf);
+    for (uint32_t seg = c->leaf; seg != KVC_RUN_NONE; seg = c->seg_parent[seg])
         found += touch_segment(c, seg);
     return found;
 }

@@ -27,10 +27,20 @@ static void enter(struct kvc_runs *c, uint32_t seg, uint32_t hi, uint32_t n, uin
 
 enum { SMALL, MAIN, OUT };
 
+enum { S3_SMALL, S3_GHOSTS, S3_USES };
+
+static const struct kvc_policy_option s3fifo_options[] = {
+    {"small", KVC_OPTION_NUMBER, "0.1", 0, 1, "part of the cache that newcomers go through"},
+    {"ghosts", KVC_OPTION_NUMBER, "1", 0, 16,
+     "blocks remembered, by blocks outside the small part"},
+    {"uses", KVC_OPTION_COUNT, "2", 1, 3, "touches after which one moves on to the main part"},
+};
+
 static bool s3fifo_start(struct kvc_runs *c)
 {
-    c->small = c->capacity / 10 ? c->capacity / 10 : 1;
-    c->ghosts = c->capacity - c->small;
+    uint64_t small = kvc_share(c->capacity, c->option[S3_SMALL].number);
+    c->small = small ? small : 1;
+    c->ghosts = kvc_share(c->capacity - c->small, c->option[S3_GHOSTS].number);
     return true;
 }
 
@@ -50,7 +60,7 @@ static uint32_t s3fifo_victim(struct kvc_runs *c)
     uint32_t r;
     if (from_small(c))
         while ((r = c->queue[SMALL].oldest) != KVC_RUN_NONE) {
-            if (c->run[r].note <= 1)
+            if (c->run[r].note < c->option[S3_USES].count)
                 return r;
             kvc_run_move(c, r, kvc_run_blocks(c, r), MAIN, 0);
         }
@@ -97,16 +107,25 @@ static uint32_t s3fifo_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint3
     return n;
 }
 
-const struct kvc_runs_ops kvc_runs_s3fifo = {.name = "s3fifo", .resident_queues = 2,
-                                             .start = s3fifo_start, .hit = s3fifo_hit,
+const struct kvc_runs_ops kvc_runs_s3fifo = {.name = "s3fifo", KVC_OPTIONS(s3fifo_options),
+                                             .resident_queues = 2, .start = s3fifo_start, .hit = s3fifo_hit,
                                              .miss = s3fifo_miss};
 
 /* ---- twoq ---- */
 
+enum { TWOQ_IN, TWOQ_OUT };
+
+static const struct kvc_policy_option twoq_options[] = {
+    {"in", KVC_OPTION_NUMBER, "0.25", 0, 1, "part of the cache for blocks touched once"},
+    {"out", KVC_OPTION_NUMBER, "0.5", 0, 16, "blocks remembered, by blocks of the cache"},
+};
+
 static bool twoq_start(struct kvc_runs *c)
 {
-    c->small = c->capacity / 4 ? c->capacity / 4 : 1;
-    c->ghosts = c->capacity / 2 ? c->capacity / 2 : 1;
+    uint64_t in = kvc_share(c->capacity, c->option[TWOQ_IN].number);
+    uint64_t out = kvc_share(c->capacity, c->option[TWOQ_OUT].number);
+    c->small = in ? in : 1;
+    c->ghosts = out ? out : 1;
     return true;
 }
 
@@ -146,8 +165,8 @@ static uint32_t twoq_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_
     return n;
 }
 
-const struct kvc_runs_ops kvc_runs_twoq = {.name = "twoq", .resident_queues = 2,
-                                           .start = twoq_start, .hit = twoq_hit,
+const struct kvc_runs_ops kvc_runs_twoq = {.name = "twoq", KVC_OPTIONS(twoq_options),
+                                           .resident_queues = 2, .start = twoq_start, .hit = twoq_hit,
                                            .miss = twoq_miss};
 
 /* ---- arc ---- */

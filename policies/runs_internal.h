@@ -6,6 +6,7 @@
 #include "policies/runs.h"
 
 #define KVC_RUN_NONE UINT32_MAX
+#define KVC_OPTIONS(table) .options = table, .n_options = sizeof(table) / sizeof((table)[0])
 
 struct kvc_run {
     uint32_t seg, lo, hi;     /* blocks [lo, hi) of the segment */
@@ -24,10 +25,12 @@ struct kvc_run_queue {
 
 struct kvc_runs_ops {
     const char *name;
+    const struct kvc_policy_option *options;
+    uint32_t n_options;
     uint32_t resident_queues; /* runs of these are resident, of later ones ghosts; 0: all are */
     bool (*start)(struct kvc_runs *c);
     /* Or NULL: before a request looks up the path to a segment; request and now_ns are set. */
-    void (*arrive)(struct kvc_runs *c, uint32_t seg);
+    void (*arrive)(struct kvc_runs *c, uint32_t leaf);
     /* Or NULL: touches the path to a segment, instead of hit and miss; returns blocks found. */
     uint64_t (*whole)(struct kvc_runs *c, uint32_t seg);
     /* Of policies with a heap: whether a goes before b. */
@@ -55,12 +58,15 @@ struct kvc_runs {
     void *left_user;
 
     uint64_t clock;    /* touches of segments */
-    uint64_t now_ns, ttl_ns;
     uint32_t request;  /* 1 for the first */
+    uint32_t session, tenant, leaf; /* of the request in hand */
+    uint64_t now_ns;
+    union kvc_option_value option[KVC_POLICY_OPTIONS]; /* as in the policy's table */
+    uint32_t block_tokens;
     uint32_t hand;     /* sieve */
     double target;     /* arc's p */
     uint64_t small, ghosts, most; /* sizes the policy wants */
-    uint64_t seed, rng, *tree; /* random */
+    uint64_t rng, *tree; /* random */
     uint8_t *sketch;   /* wtinylfu, by segment */
     uint64_t sample, counted;
     uint32_t *below;   /* by segment; radix, costaware */
@@ -69,7 +75,7 @@ struct kvc_runs {
     size_t path_room;
     uint32_t *touches; /* by segment */
     uint64_t *used;    /* bitmap of queues with something in them */
-    uint64_t *last, *before_last; /* by segment: clock of the last touches, 0: none */
+    uint64_t *history; /* lruk, by segment: clock of the last K touches, 0: none */
     uint64_t floor;    /* gdsf's L */
     uint32_t ordered_for; /* request for which the heap is in order */
     uint32_t *heap;    /* of runs */
@@ -100,6 +106,13 @@ static inline void kvc_run_slide(struct kvc_runs *c, uint32_t r, uint32_t n)
     kvc_run_left(c, run->seg, run->hi - n, run->hi);
     run->lo -= n;
     run->hi -= n;
+}
+
+/* That part of a number, rounded down as if the part were an exact decimal of 6 places. */
+static inline uint64_t kvc_share(uint64_t of, double part)
+{
+    __extension__ typedef unsigned __int128 u128;
+    return (uint64_t)((u128)of * (uint64_t)(part * 1e6 + 0.5) / 1000000);
 }
 
 static inline uint32_t kvc_least(uint64_t a, uint64_t b)
@@ -145,6 +158,7 @@ void kvc_heap_again(struct kvc_runs *c);
 void kvc_heap_shorten_top(struct kvc_runs *c, uint32_t n);
 
 bool kvc_queues_grow(struct kvc_runs *c, size_t n);
+void kvc_lruk_note(struct kvc_runs *c, uint32_t seg); /* a touch begins */
 
 extern const struct kvc_runs_ops kvc_runs_lru, kvc_runs_fifo, kvc_runs_sieve, kvc_runs_lfu,
     kvc_runs_plfu, kvc_runs_lenaware, kvc_runs_s3fifo, kvc_runs_twoq, kvc_runs_arc, kvc_runs_ttl,

@@ -10,8 +10,7 @@
  *
  * costaware: the leaf block with the least touches x cost, above the last victims' figure when it
  * was touched (as gdsf). Cost is what computing the block again takes and grows with its place in
- * the prompt p as 1 + p / d, for attention: d, the setup's cost_blocks, is where it is twice the
- * first block's. key: the last victims' figure at the last touch; note: touches since stored;
+ * the prompt p as 1 + p / d, for attention: d is where it is twice the first block's. key: the last victims' figure at the last touch; note: touches since stored;
  * stamp: request. In the heap are the deepest runs of segments with nothing below. */
 #include "policies/runs_internal.h"
 
@@ -77,8 +76,16 @@ const struct kvc_runs_ops kvc_runs_radix = {.name = "radix", .start = radix_star
 
 /* ---- costaware ---- */
 
+/* Where attention takes as long as all else of a prefill: 2 x 8 G FLOP a token against 4 x 4096 x
+ * 32 FLOP for each token before it, of an 8B model without sliding windows. Assumed. */
+static const struct kvc_policy_option costaware_options[] = {
+    {"tokens", KVC_OPTION_COUNT, "32768", 1, 1e12, "place where a token costs twice the first one"},
+};
+
 static bool costaware_start(struct kvc_runs *c)
 {
+    c->cost_blocks = c->option[0].count / c->block_tokens;
+    c->cost_blocks += !c->cost_blocks;
     c->below = kvc_calloc(c->n_segments, sizeof(*c->below)); /* segments below with blocks */
     return c->below != NULL;
 }
@@ -190,5 +197,6 @@ static uint64_t costaware_whole(struct kvc_runs *c, uint32_t leaf)
     return found;
 }
 
-const struct kvc_runs_ops kvc_runs_costaware = {.name = "costaware", .start = costaware_start,
+const struct kvc_runs_ops kvc_runs_costaware = {.name = "costaware",
+                                                KVC_OPTIONS(costaware_options), .start = costaware_start,
                                                 .first = least_value, .whole = costaware_whole};

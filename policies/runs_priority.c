@@ -2,8 +2,8 @@
  * Policies that give each block a number and evict the least, of equals the one touched longest
  * ago; by runs, for blocks of one history have one number.
  *
- * lruk: the last touch but one, never a second touch before any (LRU-K of O'Neil, O'Neil and
- * Weikum, SIGMOD 1993, with K = 2, no correlated references, and a history that is never lost).
+ * lruk: touch number K from the last back, fewer touches before any (LRU-K of O'Neil, O'Neil and
+ * Weikum, SIGMOD 1993, with no correlated references, and a history that is never lost).
  * gdsf: touches since stored, each block of size and cost 1, above what was evicted last when it
  * was touched (Greedy-Dual-Size-Frequency of Cherkasova, HP 1998; LFU with dynamic aging).
  * hyperbolic: touches since stored by requests since stored, this one counted (Blankstein, Sen and
@@ -86,26 +86,51 @@ static uint32_t miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
 
 /* ---- lruk ---- */
 
+#define MOST_K 16
+
+static const struct kvc_policy_option lruk_options[] = {
+    {"k", KVC_OPTION_COUNT, "2", 1, MOST_K, "the touch that counts, from the last one back"},
+};
+
 static bool lruk_start(struct kvc_runs *c)
 {
-    c->last = kvc_calloc(c->n_segments, sizeof(*c->last));
-    c->before_last = kvc_calloc(c->n_segments, sizeof(*c->before_last));
-    return c->last && c->before_last;
+    c->history = kvc_calloc(c->n_segments, c->option[0].count * sizeof(*c->history));
+    return c->history != NULL;
+}
+
+static uint64_t *history(const struct kvc_runs *c, uint32_t seg)
+{
+    return c->history + seg * c->option[0].count;
+}
+
+void kvc_lruk_note(struct kvc_runs *c, uint32_t seg)
+{
+    uint64_t *at = history(c, seg);
+    for (uint64_t i = c->option[0].count; --i > 0;)
+        at[i] = at[i - 1];
+    at[0] = c->clock;
+}
+
+/* Touch number k, the one in hand counted. */
+static uint64_t kth(const struct kvc_runs *c, uint32_t seg)
+{
+    return history(c, seg)[c->option[0].count - 1];
 }
 
 static void lruk_hit(struct kvc_runs *c, uint32_t r)
 {
-    hit(c, r, 0, c->before_last[c->run[r].seg]);
+    hit(c, r, 0, kth(c, c->run[r].seg));
 }
 
 static uint32_t lruk_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
                           uint32_t ghost)
 {
     (void)ghost;
-    return miss(c, seg, lo, hi, 0, c->before_last[seg]);
+    return miss(c, seg, lo, hi, 0, kth(c, seg));
 }
 
-const struct kvc_runs_ops kvc_runs_lruk = {.name = "lruk", .start = lruk_start, .first = least_key,
+const struct kvc_runs_ops kvc_runs_lruk = {.name = "lruk", KVC_OPTIONS(lruk_options),
+                                           .start = lruk_start, .first = least_key,
                                            .hit = lruk_hit, .miss = lruk_miss};
 
 /* ---- gdsf ---- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Policies of one queue: lru, fifo, sieve (Zhang et al., NSDI 2024), and watermark: lru in batches
- * as Mooncake's store does it. When a request finds more than 90 % in use, and when a block finds
- * no room, the oldest ceil(n t) of the n blocks go at once, t = used - 90 % + 5 % and 5 % at least.
+ * as Mooncake's store does it. When a request finds more than high (90 %) in use, and when a block
+ * finds no room, the oldest ceil(n t) of the n blocks go at once, t = used - high + batch (5 %), and
+ * batch at least.
  * (The store refuses a block that finds no room and evicts within 10 ms; here it waits.) */
 #include "policies/runs_internal.h"
 
@@ -84,12 +85,30 @@ const struct kvc_runs_ops kvc_runs_sieve = {.name = "sieve", .hit = sieve_hit, .
 
 /* ---- watermark ---- */
 
+enum { OPT_HIGH, OPT_BATCH };
+
+static const struct kvc_policy_option watermark_options[] = {
+    {"high", KVC_OPTION_NUMBER, "0.9", 0, 1,
+     "part in use above which a request finds a batch gone"},
+    {"batch", KVC_OPTION_NUMBER, "0.05", 1e-6, 1,
+     "the least that goes at once, of the blocks in use"},
+};
+
+#define MILLION 1000000
+__extension__ typedef unsigned __int128 u128;
+
+static u128 millionths(const struct kvc_runs *c, unsigned option)
+{
+    return (u128)(c->option[option].number * MILLION + 0.5);
+}
+
 static void batch(struct kvc_runs *c)
 {
-    __extension__ typedef unsigned __int128 u128;
-    u128 whole = 20 * (u128)c->capacity; /* t = (20 used - 17 capacity) / whole, used counted */
-    u128 t = 20 * (u128)c->size - 17 * (u128)c->capacity;
-    for (uint64_t n = (uint64_t)((c->size * t + whole - 1) / whole); n;) {
+    u128 whole = MILLION * (u128)c->capacity, least = millionths(c, OPT_BATCH) * (u128)c->capacity;
+    u128 used = MILLION * (u128)c->size, high = millionths(c, OPT_HIGH) * (u128)c->capacity;
+    u128 t = least + (used > high ? used - high : 0); /* of whole */
+    u128 due = (c->size * t + whole - 1) / whole;
+    for (uint64_t n = due < c->size ? (uint64_t)due : c->size; n;) {
         uint32_t r = c->queue[0].oldest, part = kvc_least(n, kvc_run_blocks(c, r));
         kvc_run_drop(c, r, part);
         n -= part;
@@ -99,7 +118,7 @@ static void batch(struct kvc_runs *c)
 static void watermark_arrive(struct kvc_runs *c, uint32_t seg)
 {
     (void)seg;
-    if (c->size > c->capacity - c->capacity / 10 - (c->capacity % 10 > 0))
+    if (MILLION * (u128)c->size > millionths(c, OPT_HIGH) * (u128)c->capacity)
         batch(c);
 }
 
@@ -111,5 +130,6 @@ static uint32_t watermark_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, ui
     return miss(c, seg, lo, hi, ghost);
 }
 
-const struct kvc_runs_ops kvc_runs_watermark = {.name = "watermark", .arrive = watermark_arrive,
-                                                .hit = lru_hit, .miss = watermark_miss};
+const struct kvc_runs_ops kvc_runs_watermark = {.name = "watermark",
+                                                KVC_OPTIONS(watermark_options),
+                                                .arrive = watermark_arrive, .hit = lru_hit, .miss = watermark_miss};

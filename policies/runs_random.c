@@ -7,9 +7,13 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 
+static const struct kvc_policy_option options[] = {
+    {"seed", KVC_OPTION_COUNT, "0", 0, 0x1p53, "of the draws"},
+};
+
 static bool start(struct kvc_runs *c)
 {
-    c->rng = kvc_rng_stream(c->seed, "random");
+    c->rng = kvc_rng_stream(c->option[0].count, "random");
     c->tree = kvc_calloc((size_t)c->n_segments + 1, sizeof(*c->tree));
     return c->tree != NULL;
 }
@@ -80,5 +84,5 @@ static uint32_t miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
     return n;
 }
 
-const struct kvc_runs_ops kvc_runs_random = {.name = "random", .start = start, .hit = hit,
+const struct kvc_runs_ops kvc_runs_random = {.name = "random", KVC_OPTIONS(options), .start = start, .hit = hit,
                                              .miss = miss};

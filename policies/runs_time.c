@@ -8,11 +8,15 @@
  * request, which keeps runs of different times apart. */
 #include "policies/runs_internal.h"
 
+static const struct kvc_policy_option options[] = {
+    {"ttl", KVC_OPTION_TIME, "5m", 1, 1e18, "how long a block lives"},
+};
+
 static void expire(struct kvc_runs *c, uint32_t seg)
 {
     (void)seg;
     for (uint32_t r; (r = c->queue[0].oldest) != KVC_RUN_NONE;) {
-        if (c->now_ns - c->run[r].stamp < c->ttl_ns)
+        if (c->now_ns - c->run[r].stamp < c->option[0].time_ns)
             return;
         c->expiring = true;
         kvc_run_drop(c, r, kvc_run_blocks(c, r));
@@ -43,7 +47,7 @@ static void ttlfixed_hit(struct kvc_runs *c, uint32_t r)
     (void)c, (void)r;
 }
 
-const struct kvc_runs_ops kvc_runs_ttl = {.name = "ttl", .arrive = expire, .hit = ttl_hit,
+const struct kvc_runs_ops kvc_runs_ttl = {.name = "ttl", KVC_OPTIONS(options), .arrive = expire, .hit = ttl_hit,
                                           .miss = miss};
-const struct kvc_runs_ops kvc_runs_ttlfixed = {.name = "ttlfixed", .arrive = expire,
+const struct kvc_runs_ops kvc_runs_ttlfixed = {.name = "ttlfixed", KVC_OPTIONS(options), .arrive = expire,
                                                .hit = ttlfixed_hit, .miss = miss};

@@ -13,11 +13,22 @@
 
 enum { WINDOW, PROBATION, PROTECTED };
 
+enum { OPT_WINDOW, OPT_PROTECTED, OPT_SAMPLE };
+
+static const struct kvc_policy_option options[] = {
+    {"window", KVC_OPTION_NUMBER, "0.01", 0, 1, "part of the cache that newcomers go through"},
+    {"protected", KVC_OPTION_NUMBER, "0.8", 0, 1, "of the rest, the part for blocks used again"},
+    {"sample", KVC_OPTION_COUNT, "10", 1, 1e9, 
+     "counters are halved after so many capacities of touches"},
+};
+
 static bool start(struct kvc_runs *c)
 {
-    c->small = c->capacity / 100 ? c->capacity / 100 : 1;
-    c->most = (c->capacity - c->small) / 5 * 4 + (c->capacity - c->small) % 5 * 4 / 5;
-    c->sample = c->capacity < UINT64_MAX / 10 ? 10 * c->capacity : UINT64_MAX;
+    uint64_t window = kvc_share(c->capacity, c->option[OPT_WINDOW].number);
+    uint64_t sample = c->option[OPT_SAMPLE].count;
+    c->small = window ? window : 1;
+    c->most = kvc_share(c->capacity - c->small, c->option[OPT_PROTECTED].number);
+    c->sample = c->capacity < UINT64_MAX / sample ? sample * c->capacity : UINT64_MAX;
     c->sketch = kvc_calloc(c->n_segments, sizeof(*c->sketch));
     return c->sketch != NULL;
 }
@@ -81,5 +92,5 @@ static uint32_t miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
     return n;
 }
 
-const struct kvc_runs_ops kvc_runs_wtinylfu = {.name = "wtinylfu", .start = start,
-                                               .arrive = arrive, .hit = hit, .miss = miss};
+const struct kvc_runs_ops kvc_runs_wtinylfu = {.name = "wtinylfu", KVC_OPTIONS(options),
+                                               .start = start, .arrive = arrive, .hit = hit, .miss = miss};

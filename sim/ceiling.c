@@ -39,6 +39,8 @@ enum kvc_status kvc_ceiling_view(struct kvc_ceiling_view *out, const struct kvc_
         .seg_len = t->seg_len,
         .seg_depth = t->seg_depth,
         .arrival_ns = t->arrival_ns,
+        .session = t->session,
+        .tenant = t->tenant,
     };
     return KVC_OK;
 }
@@ -186,15 +188,10 @@ const char *const *kvc_ceiling_policies(void)
     return names;
 }
 
-enum kvc_status kvc_ceiling_find_policy(const char **out, const char *name,
-                                        struct kvc_error *err)
+static enum kvc_status unknown_policy(const char *name, struct kvc_error *err)
 {
-    char known[400] = "";
+    char known[512] = "";
     for (const char *const *p = kvc_ceiling_policies(); *p; p++) {
-        if (kvc_name_equal(*p, name)) {
-            *out = *p;
-            return KVC_OK;
-        }
         size_t n = strlen(known);
         snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", *p);
     }
@@ -203,6 +200,21 @@ enum kvc_status kvc_ceiling_find_policy(const char **out, const char *name,
                        "there is no policy \"%s\"%s%s%s; known are %s", name,
                        near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "",
                        known);
+}
+
+enum kvc_status kvc_ceiling_find_policy(const char **out, const char *spec, struct kvc_error *err)
+{
+    char name[32];
+    const char *options, *const *known = kvc_ceiling_policies();
+    enum kvc_status status = kvc_policy_name(spec, name, sizeof(name), &options, err);
+    while (!status && *known && !kvc_name_equal(*known, name))
+        known++;
+    if (status || !*known)
+        return status ? status : unknown_policy(name, err);
+    *out = *options ? spec : *known;
+    return strcmp(*known, "opt") == 0
+               ? kvc_policy_options(*known, options, NULL, 0, NULL, err)
+               : kvc_runs_check(spec, err);
 }
 
 enum kvc_status kvc_ceiling_policy(const struct kvc_trace *trace, const char *policy,

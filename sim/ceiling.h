@@ -6,6 +6,7 @@
 #ifndef KVC_SIM_CEILING_H
 #define KVC_SIM_CEILING_H
 
+#include "policies/runs.h"
 #include "traces/trace.h"
 
 struct kvc_runs;
@@ -17,6 +18,7 @@ struct kvc_ceiling_view {
     const uint32_t *prompt_seg, *input_tokens;
     const uint32_t *seg_parent, *seg_len, *seg_depth;
     const uint64_t *arrival_ns;
+    const uint32_t *session, *tenant; /* as the trace's, NULL: none */
     uint32_t *owned[4]; /* arrays of a view that is not the trace's own */
 };
 
@@ -47,12 +49,12 @@ enum kvc_status kvc_ceiling_opt_of(const struct kvc_ceiling_view *view,
 enum kvc_status kvc_ceiling_opt_drops(const struct kvc_ceiling_view *view,
                                       uint64_t capacity_blocks, struct kvc_hits *out,
                                       uint32_t *runs, uint32_t *dropped, struct kvc_error *err);
-/* policy: one of kvc_runs_policies(). */
+/* policy: as kvc_runs_check finds it fine. */
 enum kvc_status kvc_ceiling_runs_of(const struct kvc_ceiling_view *view, const char *policy,
                                     const uint64_t *capacity_blocks, size_t n,
                                     struct kvc_hits *out, uint32_t *runs, struct kvc_error *err);
-/* The policy's name as kvc_ceiling_policies has it. */
-enum kvc_status kvc_ceiling_find_policy(const char **out, const char *name, struct kvc_error *err);
+/* The policy's name as kvc_ceiling_policies has it, or what was given, with options that are fine. */
+enum kvc_status kvc_ceiling_find_policy(const char **out, const char *spec, struct kvc_error *err);
 /* An empty cache for the view's segments; left as in policies/runs.h. NULL: no memory. */
 struct kvc_runs *kvc_ceiling_cache(const struct kvc_ceiling_view *view, const char *policy,
                                    uint64_t capacity_blocks,
@@ -60,6 +62,18 @@ struct kvc_runs *kvc_ceiling_cache(const struct kvc_ceiling_view *view, const ch
                                                 bool expired), void *user);
 enum kvc_status kvc_ceiling_curve_of(const struct kvc_ceiling_view *view, struct kvc_curve *out,
                                      struct kvc_error *err);
+
+/* What a cache of runs is told of a request. */
+static inline struct kvc_runs_request kvc_ceiling_request(const struct kvc_ceiling_view *view,
+                                                          uint64_t request)
+{
+    return (struct kvc_runs_request){
+        .seg = view->prompt_seg[request],
+        .session = view->session ? view->session[request] : KVC_ID_NONE,
+        .tenant = view->tenant ? view->tenant[request] : KVC_ID_NONE,
+        .now_ns = view->arrival_ns ? view->arrival_ns[request] : 0,
+    };
+}
 
 /* ---- counting, shared by the algorithms ---- */
 

@@ -83,10 +83,11 @@ static void serve(struct routed *c)
         if (k->request)
             *k->request = r;
         uint32_t seg = v->prompt_seg[r], to = route(c, r);
-        uint64_t run = kvc_runs_arrive(c->cache[to], seg, v->arrival_ns ? v->arrival_ns[r] : 0);
+        const struct kvc_runs_request request = kvc_ceiling_request(v, r);
+        uint64_t run = kvc_runs_arrive(c->cache[to], &request);
         if (k->arrived)
             k->arrived(k->user, r, to, run, k->elsewhere ? best_elsewhere(c, to, seg) : 0);
-        kvc_runs_touch(c->cache[to], seg);
+        kvc_runs_touch(c->cache[to]);
         weigh(c, r, to, run);
     }
 }

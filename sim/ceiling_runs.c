@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Policies without time, by runs of segments (policies/runs.h): one cache per capacity. */
 #include "base/error.h"
-#include "policies/runs.h"
 #include "sim/ceiling.h"
 
 struct kvc_runs *kvc_ceiling_cache(const struct kvc_ceiling_view *v, const char *policy,
@@ -12,9 +11,7 @@ struct kvc_runs *kvc_ceiling_cache(const struct kvc_ceiling_view *v, const char 
     const struct kvc_runs_setup setup = {
         .policy = policy, .capacity = capacity_blocks, .n_segments = v->n_segments,
         .seg_len = v->seg_len, .seg_depth = v->seg_depth, .seg_parent = v->seg_parent,
-        .cost_blocks = v->block_tokens < KVC_COST_TOKENS && v->block_tokens
-                           ? KVC_COST_TOKENS / v->block_tokens : 1, /* 0: nothing has ids */
-        .left = left, .left_user = user,
+        .block_tokens = v->block_tokens, .left = left, .left_user = user,
     };
     return kvc_runs_create(&setup);
 }
@@ -27,12 +24,12 @@ static enum kvc_status one_capacity(const struct kvc_ceiling_view *v, const char
     if (!cache)
         return kvc_fail_nomem(err);
     for (uint64_t r = 0; r < v->n_requests; r++) {
-        uint64_t run = kvc_runs_arrive(cache, v->prompt_seg[r],
-                                       v->arrival_ns ? v->arrival_ns[r] : 0);
+        const struct kvc_runs_request request = kvc_ceiling_request(v, r);
+        uint64_t run = kvc_runs_arrive(cache, &request);
         kvc_hits_count(v, r, run, hits);
         if (runs)
             runs[r] = (uint32_t)run;
-        kvc_runs_touch(cache, v->prompt_seg[r]);
+        kvc_runs_touch(cache);
     }
     bool failed = kvc_runs_failed(cache);
     kvc_runs_destroy(cache);

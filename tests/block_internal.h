@@ -44,9 +44,11 @@ struct block_cache {
     const uint32_t *path;
     uint32_t length, request, *left_by;
     bool expiring;
-    uint64_t now_ns, ttl_ns, *since; /* by block: when it was stored, or touched */
-    uint64_t *born, *before_last;    /* by block */
-    uint64_t floor, rng, counted, nodes, found, cost_blocks;
+    const struct block_log *log;
+    uint64_t now_ns, *since; /* by block: when it was stored, or touched */
+    uint64_t *born;                  /* by block */
+    uint64_t *touched;               /* by block, the last 16 touches */
+    uint64_t floor, rng, counted, nodes, found;
     uint32_t *parent, *place; /* by block */
     uint8_t *asked; /* by block */
 };
@@ -58,6 +60,27 @@ struct block_policy {
     void (*whole)(struct block_cache *);  /* instead of touches, for what takes paths as a whole */
 };
 extern const struct block_policy block_policies_more[]; /* ends with a NULL name */
+
+/* ---- options ---- */
+
+static inline double option(const struct block_cache *c, const char *name, double otherwise)
+{
+    for (uint32_t i = 0; i < c->log->n_options; i++)
+        if (!strcmp(c->log->option[i].name, name))
+            return c->log->option[i].value;
+    return otherwise;
+}
+
+/* A part of a number, rounded down; no number of a test is so near the next that this can err. */
+static inline uint64_t part(double of, double ratio)
+{
+    return (uint64_t)(of * ratio + 1e-9);
+}
+
+static inline uint64_t at_least_one(uint64_t n)
+{
+    return n ? n : 1;
+}
 
 /* ---- lists ---- */
 

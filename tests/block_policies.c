@@ -93,7 +93,7 @@ static bool evict_small(struct block_cache *c, uint64_t ghosts)
     while (c->count[1]) {
         uint32_t v = c->tail[1];
         take(c, v);
-        if (c->freq[v] > 1) {
+        if (c->freq[v] >= option(c, "uses", 2)) {
             c->freq[v] = 0;
             push(c, 2, v);
             continue;
@@ -123,14 +123,15 @@ static void evict_main(struct block_cache *c)
 
 static void s3fifo(struct block_cache *c, uint32_t b, uint32_t at)
 {
-    uint64_t small = c->capacity / 10 ? c->capacity / 10 : 1;
+    uint64_t small = at_least_one(part((double)c->capacity, option(c, "small", 0.1)));
+    uint64_t ghosts = part((double)(c->capacity - small), option(c, "ghosts", 1));
     (void)at;
     if (c->resident[b]) {
         c->freq[b] += c->freq[b] < 3;
         return;
     }
     if (c->size == c->capacity && ((c->count[1] < small && c->count[2]) ||
-                                   !evict_small(c, c->capacity - small)))
+                                   !evict_small(c, ghosts)))
         evict_main(c);
     bool ghost = c->which[b] == 3;
     if (ghost)
@@ -143,8 +144,8 @@ static void s3fifo(struct block_cache *c, uint32_t b, uint32_t at)
 /* 1 in, 2 main, 3 out */
 static void twoq(struct block_cache *c, uint32_t b, uint32_t at)
 {
-    uint64_t in = c->capacity / 4 ? c->capacity / 4 : 1;
-    uint64_t out = c->capacity / 2 ? c->capacity / 2 : 1;
+    uint64_t in = at_least_one(part((double)c->capacity, option(c, "in", 0.25)));
+    uint64_t out = at_least_one(part((double)c->capacity, option(c, "out", 0.5)));
     (void)at;
     if (c->resident[b]) {
         if (c->which[b] == 2) {
@@ -289,7 +290,7 @@ static void start(struct block_cache *c, uint32_t n_blocks, uint64_t capacity)
     c->stamp = array(n_blocks, 8);
     c->since = array(n_blocks, 8);
     c->born = array(n_blocks, 8);
-    c->before_last = array(n_blocks, 8);
+    c->touched = array(n_blocks, 16 * 8);
     c->asked = array(n_blocks, 1);
     c->parent = array(n_blocks, 4);
     c->place = array(n_blocks, 4);
@@ -311,7 +312,7 @@ static void stop(struct block_cache *c)
     free(c->next_use);
     free(c->since);
     free(c->born);
-    free(c->before_last);
+    free(c->touched);
     free(c->asked);
     free(c->parent);
     free(c->place);
@@ -350,10 +351,9 @@ struct block_counts block_policy_run(const struct block_log *log, const char *po
     const struct block_policy *p = find(policy);
     start(&c, log->n_blocks, capacity);
     c.next_use = next_uses(log, leaf_first);
-    c.ttl_ns = log->ttl_ns;
-    c.cost_blocks = log->cost_blocks;
+    c.log = log;
     c.left_by = log->left_by;
-    c.rng = kvc_rng_stream(log->seed, "random");
+    c.rng = kvc_rng_stream((uint64_t)option(&c, "seed", 0), "random");
     for (uint32_t r = 0; r < log->n_requests; r++) {
         uint32_t run = 0;
         c.path = log->path[r];

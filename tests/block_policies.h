@@ -9,12 +9,19 @@
 
 #define BLOCK_EXPIRED 0x80000000u
 
+struct block_option {
+    const char *name;
+    double value;
+};
+
 struct block_log {
     uint32_t n_requests, n_blocks; /* blocks are numbered 0 .. n_blocks - 1 */
     const uint32_t *const *path;   /* by request, root first */
     const uint32_t *length;
     const uint64_t *now_ns;        /* by request; NULL: all 0 */
-    uint64_t ttl_ns, seed, cost_blocks;
+    const uint32_t *session, *tenant; /* by request */
+    uint32_t n_options;
+    const struct block_option *option; /* what is not given has its default */
     uint32_t *left_by; /* NULL, or by block, 0 at first: the request, from 1, that it left for last,
                           and BLOCK_EXPIRED more when it was too old */
     /* NULL, or called between a request's lookup and its touches. */

@@ -10,7 +10,7 @@
 static void expire(struct block_cache *c)
 {
     for (uint32_t b = 0; b < c->n_blocks; b++)
-        if (c->resident[b] && c->since[b] + c->ttl_ns <= c->now_ns) {
+        if (c->resident[b] && c->since[b] + (uint64_t)option(c, "ttl", 300e9) <= c->now_ns) {
             take(c, b);
             c->expiring = true;
             gone(c, b);
@@ -59,9 +59,10 @@ static void lruk(struct block_cache *c, uint32_t b, uint32_t at)
             gone(c, heap_pop(c));
         come(c, b);
     }
-    c->before_last[b] = c->last[b];
-    c->last[b] = c->clock;
-    heap_put(c, b, c->before_last[b], c->clock);
+    uint64_t *touched = c->touched + 16 * b;
+    memmove(touched + 1, touched, 15 * sizeof(*touched));
+    touched[0] = c->clock;
+    heap_put(c, b, touched[(int)option(c, "k", 2) - 1], c->clock);
 }
 
 static void gdsf(struct block_cache *c, uint32_t b, uint32_t at)
@@ -110,12 +111,13 @@ static void hyperbolic(struct block_cache *c, uint32_t b, uint32_t at)
 
 /* ---- watermark: batches of list 1 ---- */
 
-static void batch(struct block_cache *c)
+static void evict_batch(struct block_cache *c)
 {
     double used = (double)c->size / (double)c->capacity;
+    double high = option(c, "high", 0.9), batch = option(c, "batch", 0.05);
     /* no count of a test is so near a whole number that rounding could matter */
-    double n = ceil((double)c->size * fmax(0.05, used - 0.9 + 0.05) - 1e-9);
-    for (; n > 0; n--) {
+    double n = ceil((double)c->size * (batch + fmax(0, used - high)) - 1e-9);
+    for (; n > 0 && c->size; n--) {
         uint32_t v = c->tail[1];
         take(c, v);
         gone(c, v);
@@ -124,14 +126,14 @@ static void batch(struct block_cache *c)
 
 static void watermark_arrive(struct block_cache *c)
 {
-    if (10 * c->size > 9 * c->capacity)
-        batch(c);
+    if ((double)c->size > option(c, "high", 0.9) * (double)c->capacity + 1e-9)
+        evict_batch(c);
 }
 
 static void watermark(struct block_cache *c, uint32_t b, uint32_t at)
 {
     if (!c->resident[b] && c->size == c->capacity)
-        batch(c);
+        evict_batch(c);
     ttl(c, b, at);
 }
 
@@ -162,7 +164,7 @@ static void wtinylfu_arrive(struct block_cache *c)
             ++*asked;
         c->counted++;
     }
-    if (c->counted < 10 * c->capacity)
+    if ((double)c->counted < option(c, "sample", 10) * (double)c->capacity)
         return;
     c->counted /= 2;
     for (uint32_t b = 0; b < c->n_blocks; b++)
@@ -171,8 +173,8 @@ static void wtinylfu_arrive(struct block_cache *c)
 
 static void wtinylfu(struct block_cache *c, uint32_t b, uint32_t at)
 {
-    uint64_t window = c->capacity / 100 > 1 ? c->capacity / 100 : 1;
-    uint64_t safe = (c->capacity - window) * 8 / 10;
+    uint64_t window = at_least_one(part((double)c->capacity, option(c, "window", 0.01)));
+    uint64_t safe = part((double)(c->capacity - window), option(c, "protected", 0.8));
     (void)at;
     if (c->resident[b]) {
         uint8_t list = c->which[b];
@@ -265,7 +267,7 @@ static void radix(struct block_cache *c)
 
 static uint64_t worth(const struct block_cache *c, uint32_t b)
 {
-    return c->last[b] + c->freq[b] * (c->cost_blocks + c->place[b]);
+    return c->last[b] + c->freq[b] * ((uint64_t)option(c, "tokens", 32768) + c->place[b]);
 }
 
 static uint32_t least_leaf(const struct block_cache *c)

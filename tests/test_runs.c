@@ -22,7 +22,8 @@
 struct forest {
     uint32_t n, len[SEGMENTS], depth[SEGMENTS], first[SEGMENTS], parent[SEGMENTS];
     uint32_t n_requests, seg[REQUESTS], n_blocks;
-    uint64_t now_ns[REQUESTS], ttl_ns, seed, cost_blocks;
+    uint64_t now_ns[REQUESTS];
+    uint32_t session[REQUESTS], tenant[REQUESTS];
 };
 
 static void make(struct forest *f, uint64_t *rng)
@@ -41,12 +42,11 @@ static void make(struct forest *f, uint64_t *rng)
         f->n_blocks += f->len[s];
     }
     f->n_requests = 1 + (uint32_t)kvc_rng_below(rng, REQUESTS);
-    f->cost_blocks = 1 + kvc_rng_below(rng, 100);
-    f->seed = kvc_rng_next(rng);
-    f->ttl_ns = 1 + kvc_rng_below(rng, 60);
     for (uint32_t r = 0; r < f->n_requests; r++) {
         f->seg[r] = (uint32_t)kvc_rng_below(rng, f->n);
         f->now_ns[r] = (r ? f->now_ns[r - 1] : 5) + kvc_rng_below(rng, 4);
+        f->session[r] = kvc_rng_below(rng, 4) ? (uint32_t)kvc_rng_below(rng, 8) : KVC_ID_NONE;
+        f->tenant[r] = (uint32_t)kvc_rng_below(rng, 3);
     }
 }
 
@@ -82,64 +82,128 @@ static uint64_t by_runs(const struct forest *f, const char *policy, uint64_t cap
     struct leaving leaving = {f, 0, left_by};
     const struct kvc_runs_setup setup = {
         .policy = policy, .capacity = capacity, .n_segments = f->n, .seg_len = f->len,
-        .seg_depth = f->depth, .seg_parent = f->parent, .ttl_ns = f->ttl_ns, .seed = f->seed,
-        .cost_blocks = f->cost_blocks, .left = note_leaving, .left_user = &leaving,
+        .seg_depth = f->depth, .seg_parent = f->parent, .left = note_leaving, .left_user = &leaving,
     };
     struct kvc_runs *c = kvc_runs_create(&setup);
     assert_non_null(c);
     for (uint32_t r = 0; r < f->n_requests; r++) {
         leaving.request = r + 1;
-        runs[r] = (uint32_t)kvc_runs_arrive(c, f->seg[r], f->now_ns[r]);
+        const struct kvc_runs_request request = {f->seg[r], f->session[r], f->tenant[r],
+                                                 f->now_ns[r]};
+        runs[r] = (uint32_t)kvc_runs_arrive(c, &request);
         assert_int_equal(kvc_runs_held(c, f->seg[r]), runs[r]);
-        access += kvc_runs_touch(c, f->seg[r]);
+        access += kvc_runs_touch(c);
     }
     assert_false(kvc_runs_failed(c));
     kvc_runs_destroy(c);
     return access;
 }
 
+/* What the tests draw an option's value from; times are in ns. */
+struct range {
+    const char *name;
+    double min, max, step;
+};
+
+static const struct range ranges[] = {
+    {"ttl", 1, 60, 1},      {"k", 1, 5, 1},           {"small", 0, 1, 0.01},
+    {"ghosts", 0, 2, 0.01}, {"uses", 1, 3, 1},        {"in", 0, 1, 0.01},
+    {"out", 0, 2, 0.01},    {"window", 0, 1, 0.01},   {"protected", 0, 1, 0.01},
+    {"sample", 1, 20, 1},   {"high", 0, 1, 0.01},     {"batch", 0.01, 1, 0.01},
+    {"tokens", 1, 100, 1},  {"seed", 0, 1000000, 1},
+};
+
+static double draw(const char *option, uint64_t *rng)
+{
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+        const struct range *r = &ranges[i];
+        if (strcmp(r->name, option) == 0)
+            return r->min + r->step * (double)kvc_rng_below(
+                                         rng, (uint64_t)((r->max - r->min) / r->step + 1.5));
+    }
+    fail_msg("option %s has no range to draw from in this test", option);
+    return 0;
+}
+
+/* A policy with some of its options, in words and for the blocks. */
+struct choice {
+    char spec[256];
+    struct block_option option[KVC_POLICY_OPTIONS];
+    uint32_t n;
+};
+
+static void choose(struct choice *c, const char *policy, uint64_t *rng)
+{
+    uint32_t n;
+    const struct kvc_policy_option *table = kvc_runs_options(policy, &n);
+    size_t at = (size_t)snprintf(c->spec, sizeof(c->spec), "%s", policy);
+    c->n = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        bool all = table[i].kind == KVC_OPTION_TIME || strcmp(table[i].name, "tokens") == 0;
+        if (!all && kvc_rng_below(rng, 2))
+            continue; /* its default, unless that is too much for the logs of a test */
+        double value = draw(table[i].name, rng);
+        c->option[c->n++] = (struct block_option){table[i].name, value};
+        at += (size_t)snprintf(c->spec + at, sizeof(c->spec) - at, ":%s=%.6g%s", table[i].name,
+                               value, table[i].kind == KVC_OPTION_TIME ? "ns" : "");
+    }
+    assert_int_equal(kvc_runs_check(c->spec, NULL), KVC_OK);
+}
+
 /* Blocks seen resident behind an absent one, by policy. */
 static uint64_t stray[64];
+
+static void check(const struct forest *f, struct block_log *log, const char *spec,
+                  uint64_t capacity, uint64_t number, uint64_t *strays)
+{
+    static uint32_t want[REQUESTS], got[REQUESTS];
+    static uint32_t want_left[SEGMENTS * 60], got_left[SEGMENTS * 60];
+    char name[32], what[400];
+    const char *options;
+    assert_int_equal(kvc_policy_name(spec, name, sizeof(name), &options, NULL), KVC_OK);
+    snprintf(what, sizeof(what), "case %llu, %s, %llu blocks", (unsigned long long)number, spec,
+             (unsigned long long)capacity);
+    memset(want_left, 0, sizeof(want_left));
+    memset(got_left, 0, sizeof(got_left));
+    log->left_by = want_left;
+    struct block_counts counts = block_policy_run(log, name, true, capacity, want);
+    uint64_t access = by_runs(f, spec, capacity, got, got_left);
+    *strays += counts.set;
+    for (uint32_t r = 0; r < f->n_requests; r++) {
+        *strays -= want[r];
+        if (want[r] != got[r])
+            fail_msg("%s: request %u: run %u, expected %u", what, r, got[r], want[r]);
+    }
+    for (uint32_t b = 0; b < f->n_blocks; b++)
+        if (want_left[b] != got_left[b])
+            fail_msg("%s: block %u left for request %x, expected %x", what, b, got_left[b],
+                     want_left[b]);
+    if (access != counts.access)
+        fail_msg("%s: %llu access hits, expected %llu", what, (unsigned long long)access,
+                 (unsigned long long)counts.access);
+}
 
 static void runs_give_what_blocks_give(void **state)
 {
     const char *given = getenv("KVC_TEST_CASES"), *only = getenv("KVC_TEST_POLICY");
     uint64_t rng = kvc_rng_stream(7, "runs"), cases = given ? strtoull(given, NULL, 10) : 2000;
-    uint32_t want[REQUESTS], got[REQUESTS], length[REQUESTS], *path[REQUESTS];
-    static uint32_t want_left[SEGMENTS * 60], got_left[SEGMENTS * 60];
+    uint32_t length[REQUESTS], *path[REQUESTS];
     (void)state;
     for (uint64_t i = 0; i < cases; i++) {
         struct forest f;
         make(&f, &rng);
         paths(&f, path, length);
-        struct block_log log = {f.n_requests, f.n_blocks, (const uint32_t *const *)path, length,
-                                f.now_ns, f.ttl_ns, f.seed, f.cost_blocks,
-                                want_left, NULL, NULL};
+        struct block_log log = {.n_requests = f.n_requests, .n_blocks = f.n_blocks,
+                                .path = (const uint32_t *const *)path, .length = length,
+                                .now_ns = f.now_ns, .session = f.session, .tenant = f.tenant};
         uint64_t capacity = kvc_rng_below(&rng, f.n_blocks + 2);
         for (const char *const *p = kvc_runs_policies(); *p; p++) {
-            if (only && strcmp(only, *p) != 0)
-                continue;
-            memset(want_left, 0, sizeof(want_left));
-            memset(got_left, 0, sizeof(got_left));
-            struct block_counts counts = block_policy_run(&log, *p, true, capacity, want);
-            uint64_t access = by_runs(&f, *p, capacity, got, got_left);
-            stray[p - kvc_runs_policies()] += counts.set;
-            for (uint32_t r = 0; r < f.n_requests; r++)
-                stray[p - kvc_runs_policies()] -= want[r];
-            for (uint32_t r = 0; r < f.n_requests; r++)
-                if (want[r] != got[r])
-                    fail_msg("case %llu, %s, %llu blocks: request %u: run %u, expected %u",
-                             (unsigned long long)i, *p, (unsigned long long)capacity, r, got[r],
-                             want[r]);
-            for (uint32_t b = 0; b < f.n_blocks; b++)
-                if (want_left[b] != got_left[b])
-                    fail_msg("case %llu, %s, %llu blocks: block %u left for request %x, expected %x",
-                             (unsigned long long)i, *p, (unsigned long long)capacity, b,
-                             got_left[b], want_left[b]);
-            if (access != counts.access)
-                fail_msg("case %llu, %s, %llu blocks: %llu access hits, expected %llu",
-                         (unsigned long long)i, *p, (unsigned long long)capacity,
-                         (unsigned long long)access, (unsigned long long)counts.access);
+            struct choice c;
+            choose(&c, *p, &rng);
+            log.option = c.option;
+            log.n_options = c.n;
+            if (!only || strcmp(only, *p) == 0)
+                check(&f, &log, c.spec, capacity, i, &stray[p - kvc_runs_policies()]);
         }
         for (uint32_t r = 0; r < f.n_requests; r++)
             free(path[r]);
@@ -186,6 +250,65 @@ static void the_table_has_all_policies_and_no_others(void **state)
     assert_int_equal(rows, policies);
 }
 
+static bool line_in_docs(const char *begin, const char *end)
+{
+    char line[1024];
+    bool found = false;
+    FILE *f = fopen("docs/policies.md", "r");
+    assert_non_null(f);
+    while (!found && fgets(line, sizeof(line), f))
+        found = !strncmp(line, begin, strlen(begin)) && strstr(line, end);
+    fclose(f);
+    return found;
+}
+
+/* Every option with its default and its words. */
+static void the_table_of_options_is_that_of_the_policies(void **state)
+{
+    (void)state;
+    if (access("docs/policies.md", R_OK))
+        skip();
+    for (const char *const *p = kvc_runs_policies(); *p; p++) {
+        uint32_t n;
+        const struct kvc_policy_option *o = kvc_runs_options(*p, &n);
+        assert_in_range(n, 0, KVC_POLICY_OPTIONS);
+        for (uint32_t i = 0; i < n; i++) {
+            char begin[128], end[128];
+            snprintf(begin, sizeof(begin), "| `%s:%s` | %s |", *p, o[i].name, o[i].default_text);
+            snprintf(end, sizeof(end), "| %s |", o[i].help);
+            if (!line_in_docs(begin, end))
+                fail_msg("docs/policies.md lacks a row \"%s .. %s\"", begin, end);
+        }
+    }
+}
+
+static void options_that_make_no_sense_are_refused(void **state)
+{
+    static const char *const wrong[][2] = {
+        {"lruk:k=0", "out of range: from 1 to 16, 2 by default"},
+        {"lruk:k=17", "out of range"},
+        {"lruk:q=2", "its options, with their defaults: k=2"},
+        {"lruk:k", "has no value"},
+        {"lruk:k=two", "two"},
+        {"s3fifo:small=nan", "small"},
+        {"ttl:ttl=300", "unit"},
+        {"lru:k=2", "no options"},
+        {"lrux", "no policy"},
+        {"a-name-much-longer-than-any-policy-has", "no policy has a name as long"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct kvc_error err = {0};
+        char text[1024];
+        assert_int_equal(kvc_runs_check(wrong[i][0], &err), KVC_ERR_USAGE);
+        kvc_error_format(&err, text, sizeof(text));
+        if (!strstr(text, wrong[i][1]))
+            fail_msg("%s: \"%s\" does not say \"%s\"", wrong[i][0], text, wrong[i][1]);
+    }
+    assert_int_equal(kvc_runs_check("LRUK:K=3", NULL), KVC_OK);
+    assert_int_equal(kvc_runs_check("s3fifo:small=0.2:uses=1:ghosts=0", NULL), KVC_OK);
+}
+
 /* After runs_give_what_blocks_give. */
 static void the_table_says_which_policies_leave_holes(void **state)
 {
@@ -207,6 +330,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_give_what_blocks_give),
         cmocka_unit_test(the_table_has_all_policies_and_no_others),
+        cmocka_unit_test(the_table_of_options_is_that_of_the_policies),
+        cmocka_unit_test(options_that_make_no_sense_are_refused),
         cmocka_unit_test(the_table_says_which_policies_leave_holes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
