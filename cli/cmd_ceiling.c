@@ -18,8 +18,9 @@ static const struct kvc_cli_option options[] = {
      "cache sizes, by commas: blocks (10000), sizes (512GiB, with --model), or inf"},
     {"policy", "LIST", "lru,opt", "policies, by commas, or all: lru, fifo, lfu, plfu, lenaware,\n"
      "sieve, s3fifo, twoq, arc, ttl, ttlfixed, lruk, gdsf, hyperbolic,\n"
-     "wtinylfu, watermark, random, radix, costaware, opt; with options as in\n"
-     "lruk:k=3 or s3fifo:small=0.2:ghosts=2 (docs/policies.md)"},
+     "wtinylfu, watermark, random, radix, costaware, lirs, lecar, priority,\n"
+     "thinktime, opt, optforced; with options as in lruk:k=3 or\n"
+     "s3fifo:small=0.2:ghosts=2 (docs/policies.md)"},
     {"curve", "[all]", NULL,
      "the exact LRU curve, at 2,000 capacities at most; all = every change of slope"},
     {"certify", NULL, NULL, "prove the optimum at each capacity and check the proof"},

@@ -12,7 +12,8 @@ static const struct kvc_runs_ops *const table[] = {
     &kvc_runs_sieve, &kvc_runs_s3fifo, &kvc_runs_twoq, &kvc_runs_arc,  &kvc_runs_ttl,
     &kvc_runs_ttlfixed, &kvc_runs_lruk, &kvc_runs_gdsf, &kvc_runs_hyperbolic,
     &kvc_runs_wtinylfu,  &kvc_runs_watermark, &kvc_runs_random,
-    &kvc_runs_radix,    &kvc_runs_costaware,
+    &kvc_runs_radix,    &kvc_runs_costaware, &kvc_runs_lirs, &kvc_runs_lecar,
+    &kvc_runs_priority, &kvc_runs_thinktime, &kvc_runs_optforced,
 };
 
 const char *const *kvc_runs_policies(void)
@@ -20,7 +21,9 @@ const char *const *kvc_runs_policies(void)
     static const char *const names[] = {"lru",   "fifo",   "lfu",  "plfu", "lenaware",
                                         "sieve", "s3fifo", "twoq", "arc",  "ttl",
                                         "ttlfixed", "lruk", "gdsf", "hyperbolic",
-                                        "wtinylfu", "watermark", "random", "radix", "costaware", NULL};
+                                        "wtinylfu", "watermark", "random", "radix",
+                                        "costaware", "lirs", "lecar", "priority", "thinktime",
+                                        "optforced", NULL};
     return names;
 }
 
@@ -52,6 +55,11 @@ enum kvc_status kvc_runs_check(const char *spec, struct kvc_error *err)
     const struct kvc_runs_ops *ops;
     union kvc_option_value option[KVC_POLICY_OPTIONS];
     return parse(spec, &ops, option, err);
+}
+
+bool kvc_runs_wants_next(const struct kvc_runs *c)
+{
+    return c->ops->wants_next;
 }
 
 const struct kvc_policy_option *kvc_runs_options(const char *policy, uint32_t *n)
@@ -229,7 +237,16 @@ void kvc_runs_destroy(struct kvc_runs *c)
     kvc_free(c->touches);
     kvc_free(c->used);
     kvc_free(c->history);
-    kvc_free(c->tree);
+    kvc_free(c->bits);
+    kvc_free(c->first_block);
+    kvc_free(c->table);
+    kvc_free(c->order);
+    kvc_free(c->child);
+    kvc_free(c->sibling);
+    kvc_free(c->sessions);
+    kvc_free(c->session_of);
+    kvc_free(c->by_return[0]);
+    kvc_free(c->by_return[1]);
     kvc_free(c->below);
     kvc_free(c->path);
     kvc_free(c->sketch);
@@ -293,6 +310,7 @@ uint64_t kvc_runs_arrive(struct kvc_runs *c, const struct kvc_runs_request *requ
     c->session = request->session;
     c->tenant = request->tenant;
     c->leaf = request->seg;
+    c->next = request->next;
     if (c->ops->arrive && c->capacity)
         c->ops->arrive(c, c->leaf);
     return kvc_runs_held(c, c->leaf);
@@ -302,7 +320,7 @@ uint64_t kvc_runs_held(const struct kvc_runs *c, uint32_t seg)
 {
     uint64_t run = 0;
     for (; seg != KVC_RUN_NONE; seg = c->seg_parent[seg]) {
-        uint32_t lead = lead_of(c, seg);
+        uint32_t lead = c->ops->lead ? c->ops->lead(c, seg) : lead_of(c, seg);
         run = lead < c->seg_len[seg] ? lead : run + lead;
     }
     return run;
@@ -338,6 +356,20 @@ static uint32_t touch_segment(struct kvc_runs *c, uint32_t seg)
         }
     }
     return found;
+}
+
+uint32_t kvc_runs_path(struct kvc_runs *c, uint32_t leaf)
+{
+    uint32_t n = 0;
+    for (uint32_t s = leaf; s != KVC_RUN_NONE; s = c->seg_parent[s])
+        n++;
+    if (!kvc_grow((void **)&c->path, &c->path_room, n, sizeof(*c->path))) {
+        c->failed = true;
+        return 0;
+    }
+    for (uint32_t s = leaf, i = n; s != KVC_RUN_NONE; s = c->seg_parent[s])
+        c->path[--i] = s;
+    return n;
 }
 
 uint64_t kvc_runs_touch(struct kvc_runs *c)

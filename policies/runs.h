@@ -31,6 +31,9 @@ struct kvc_runs_request {
     uint32_t seg;             /* that its path ends with; UINT32_MAX: none */
     uint32_t session, tenant; /* KVC_ID_NONE without */
     uint64_t now_ns;          /* none earlier than those before */
+    /* Where kvc_runs_wants_next: of the path's segments, leaf first, the number of the request that
+     * touches them next, the first request being 0; UINT32_MAX: none. Else NULL. */
+    const uint32_t *next;
 };
 
 /* Whether this is one of kvc_runs_policies(), with options that it has. */
@@ -41,6 +44,7 @@ const struct kvc_policy_option *kvc_runs_options(const char *policy, uint32_t *n
 struct kvc_runs *kvc_runs_create(const struct kvc_runs_setup *setup);
 void kvc_runs_destroy(struct kvc_runs *cache); /* NULL is fine */
 /* A request arrives: returns how many blocks of its path, from the root on, are resident. */
+bool kvc_runs_wants_next(const struct kvc_runs *cache);
 uint64_t kvc_runs_arrive(struct kvc_runs *cache, const struct kvc_runs_request *request);
 /* The same asked from outside, which changes nothing; what has expired since the last request that
  * arrived here still counts. */

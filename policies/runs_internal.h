@@ -18,6 +18,10 @@ struct kvc_run {
     uint64_t key;             /* the policy's as well */
 };
 
+struct kvc_run_order {
+    uint32_t newer, older;
+};
+
 struct kvc_run_queue {
     uint32_t newest, oldest;
     uint64_t blocks;
@@ -28,11 +32,15 @@ struct kvc_runs_ops {
     const struct kvc_policy_option *options;
     uint32_t n_options;
     uint32_t resident_queues; /* runs of these are resident, of later ones ghosts; 0: all are */
+    uint32_t ghost_queues;    /* or: runs of these are ghosts, of later ones resident */
+    bool wants_next;          /* requests come with next uses */
     bool (*start)(struct kvc_runs *c);
     /* Or NULL: before a request looks up the path to a segment; request and now_ns are set. */
     void (*arrive)(struct kvc_runs *c, uint32_t leaf);
     /* Or NULL: touches the path to a segment, instead of hit and miss; returns blocks found. */
     uint64_t (*whole)(struct kvc_runs *c, uint32_t seg);
+    /* Or NULL: leading blocks of a segment that are resident, where not runs say so. */
+    uint32_t (*lead)(const struct kvc_runs *c, uint32_t seg);
     /* Of policies with a heap: whether a goes before b. */
     bool (*first)(const struct kvc_runs *c, const struct kvc_run *a, const struct kvc_run *b);
     void (*hit)(struct kvc_runs *c, uint32_t run); /* all of a resident run */
@@ -66,10 +74,27 @@ struct kvc_runs {
     uint32_t hand;     /* sieve */
     double target;     /* arc's p */
     uint64_t small, ghosts, most; /* sizes the policy wants */
-    uint64_t rng, *tree; /* random */
+    uint64_t rng;            /* random, lecar */
+    uint64_t *bits;          /* random: of resident blocks */
+    uint32_t *first_block;   /* by segment */
+    uint32_t *table;         /* the resident ones */
+    size_t table_room;
+    double decay;            /* lecar: ln of its d */
+    struct kvc_run_order *order; /* by run */
+    size_t order_room;
+    uint32_t order_newest, order_oldest, notes;
+    uint32_t *child, *sibling;   /* priority, by segment */
+    struct kvc_runs_session *sessions; /* thinktime */
+    size_t n_sessions, session_room;
+    uint32_t *session_of, free_session; /* by name; the first free one + 1, or 0 */
+    size_t n_ids, id_room;
+    uint32_t *by_return[2], n_live;
+    size_t return_room[2];
+    uint64_t sum_ns, pauses;
+    const uint32_t *next;    /* of the request in hand */
     uint8_t *sketch;   /* wtinylfu, by segment */
     uint64_t sample, counted;
-    uint32_t *below;   /* by segment; radix, costaware */
+    uint32_t *below;   /* by segment; policies that take a request as a whole */
     uint64_t cost_blocks;
     uint32_t *path;    /* of the request, root first */
     size_t path_room;
@@ -89,7 +114,9 @@ static inline uint32_t kvc_run_blocks(const struct kvc_runs *c, uint32_t r)
 
 static inline bool kvc_run_resident(const struct kvc_runs *c, uint32_t r)
 {
-    return !c->ops->resident_queues || c->run[r].queue < c->ops->resident_queues;
+    uint32_t queue = c->run[r].queue;
+    return queue >= c->ops->ghost_queues &&
+           (!c->ops->resident_queues || queue < c->ops->resident_queues);
 }
 
 /* Resident blocks [lo, hi) of the segment leave: said once for each that does. */
@@ -142,6 +169,9 @@ void kvc_run_free(struct kvc_runs *c, uint32_t r);
 /* The run just below [.., hi) of the segment that begins at hi, or KVC_RUN_NONE. */
 uint32_t kvc_run_at(const struct kvc_runs *c, uint32_t seg, uint32_t lo);
 
+/* The segments to leaf into path, root first; returns how many, 0 without memory. */
+uint32_t kvc_runs_path(struct kvc_runs *c, uint32_t leaf);
+
 /* For want newcomers, room for how many in a cache of one queue: without an eviction while there
  * is some, else the oldest run makes room for at most its own length. */
 uint32_t kvc_make_room(struct kvc_runs *c, uint32_t want);
@@ -163,6 +193,7 @@ void kvc_lruk_note(struct kvc_runs *c, uint32_t seg); /* a touch begins */
 extern const struct kvc_runs_ops kvc_runs_lru, kvc_runs_fifo, kvc_runs_sieve, kvc_runs_lfu,
     kvc_runs_plfu, kvc_runs_lenaware, kvc_runs_s3fifo, kvc_runs_twoq, kvc_runs_arc, kvc_runs_ttl,
     kvc_runs_ttlfixed, kvc_runs_lruk, kvc_runs_gdsf, kvc_runs_hyperbolic,
-    kvc_runs_watermark, kvc_runs_random, kvc_runs_wtinylfu, kvc_runs_radix, kvc_runs_costaware;
+    kvc_runs_watermark, kvc_runs_random, kvc_runs_wtinylfu, kvc_runs_radix, kvc_runs_costaware,
+    kvc_runs_lirs, kvc_runs_lecar, kvc_runs_priority, kvc_runs_thinktime, kvc_runs_optforced;
 
 #endif

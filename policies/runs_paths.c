@@ -169,15 +169,8 @@ static bool fill(struct kvc_runs *c, uint32_t seg)
 static uint64_t costaware_whole(struct kvc_runs *c, uint32_t leaf)
 {
     uint64_t found = 0;
-    uint32_t n = 0, i = 0, last = leaf; /* the deepest segment of the path with blocks */
-    for (uint32_t s = leaf; s != KVC_RUN_NONE; s = c->seg_parent[s])
-        n++;
-    if (!kvc_grow((void **)&c->path, &c->path_room, n, sizeof(*c->path))) {
-        c->failed = true;
-        return 0;
-    }
-    for (uint32_t s = leaf, k = n; s != KVC_RUN_NONE; s = c->seg_parent[s])
-        c->path[--k] = s;
+    uint32_t n = kvc_runs_path(c, leaf), i = 0;
+    uint32_t last = leaf; /* the deepest segment of the path with blocks */
     while (last != KVC_RUN_NONE && c->deepest[last] == KVC_RUN_NONE)
         last = c->seg_parent[last];
     if (last != KVC_RUN_NONE) {

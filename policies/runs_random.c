@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * random: any of the resident blocks goes, each as likely. They are counted segment by segment and
- * root to leaf, which makes a draw of the seeded stream one block; a Fenwick tree over the segments
- * finds it. Victims are single blocks, so segments fall into many runs. */
+ * random: any of the resident blocks goes, each as likely. Victims are single blocks and would leave
+ * segments in hundreds of runs, so this policy goes by blocks: a bit for each says whether it is
+ * resident, and a table holds the resident ones, a newcomer taking its victim's place. What a request
+ * finds is read 64 blocks at a time. */
 #include "policies/runs_internal.h"
 
 #include "base/alloc.h"
@@ -13,76 +14,98 @@ static const struct kvc_policy_option options[] = {
 
 static bool start(struct kvc_runs *c)
 {
+    uint64_t n = 0;
     c->rng = kvc_rng_stream(c->option[0].count, "random");
-    c->tree = kvc_calloc((size_t)c->n_segments + 1, sizeof(*c->tree));
-    return c->tree != NULL;
-}
-
-static void count(struct kvc_runs *c, uint32_t seg, uint64_t n)
-{
-    for (uint64_t i = (uint64_t)seg + 1; i <= c->n_segments; i += i & -i)
-        c->tree[i] += n;
-}
-
-/* Forgets the block with so many resident ones before it. */
-static void forget(struct kvc_runs *c, uint64_t before)
-{
-    uint64_t at = 0, step = 1, behind = 0;
-    while (2 * step <= c->n_segments)
-        step *= 2;
-    for (; step; step /= 2)
-        if (at + step <= c->n_segments && c->tree[at + step] <= before) {
-            at += step;
-            before -= c->tree[at];
-        }
-    uint32_t seg = (uint32_t)at, r = c->deepest[seg];
-    for (uint32_t i = r; i != KVC_RUN_NONE; i = c->run[i].shallower)
-        behind += kvc_run_blocks(c, i);
-    for (behind -= before + 1; behind >= kvc_run_blocks(c, r); r = c->run[r].shallower)
-        behind -= kvc_run_blocks(c, r);
-    uint32_t lo = c->run[r].lo, block = c->run[r].hi - 1 - (uint32_t)behind;
-    kvc_run_left(c, seg, block, block + 1);
-    if (kvc_run_blocks(c, r) == 1)
-        kvc_run_free(c, r);
-    else if (block == lo)
-        c->run[r].lo++;
-    else if (behind == 0)
-        c->run[r].hi--;
-    else {
-        c->run[r].lo = block + 1;
-        kvc_run_new(c, seg, lo, block);
+    c->first_block = kvc_malloc((size_t)c->n_segments + 1, sizeof(*c->first_block));
+    if (!c->first_block)
+        return false;
+    for (uint32_t s = 0; s < c->n_segments; s++) {
+        c->first_block[s] = (uint32_t)n;
+        n += c->seg_len[s];
     }
-    count(c, seg, UINT64_MAX);
-    c->size--;
+    c->first_block[c->n_segments] = (uint32_t)n;
+    c->bits = kvc_calloc((size_t)(n / 64 + 1), sizeof(*c->bits));
+    return n < UINT32_MAX && c->bits;
 }
 
-/* Joins the next deeper run. */
-static void hit(struct kvc_runs *c, uint32_t r)
+static uint64_t bit(uint32_t block)
 {
-    uint32_t n = kvc_run_at(c, c->run[r].seg, c->run[r].hi);
-    if (n == KVC_RUN_NONE)
-        return;
-    c->run[n].lo = c->run[r].lo;
-    kvc_run_free(c, r);
+    return (uint64_t)1 << (block & 63);
 }
 
-static uint32_t miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost)
+/* The last block of [from, to) that is absent, or to. */
+static uint32_t last_absent(const struct kvc_runs *c, uint32_t from, uint32_t to)
 {
-    uint32_t n = 1, deeper;
-    (void)ghost;
-    if (c->size < c->capacity)
-        n = kvc_least(hi - lo, c->capacity - c->size);
-    else
-        forget(c, kvc_rng_below(&c->rng, c->size));
-    c->size += n;
-    count(c, seg, n);
-    deeper = kvc_run_at(c, seg, hi);
-    if (deeper != KVC_RUN_NONE)
-        c->run[deeper].lo -= n;
-    else
-        kvc_run_new(c, seg, hi - n, hi);
-    return n;
+    for (uint32_t at = to; at > from;) {
+        uint32_t word = (at - 1) >> 6, begin = word << 6;
+        uint64_t absent = ~c->bits[word];
+        if (at - begin < 64)
+            absent &= bit(at) - 1;
+        if (begin < from)
+            absent &= ~(bit(from) - 1);
+        if (absent)
+            return begin + 63 - (uint32_t)__builtin_clzll(absent);
+        at = begin;
+    }
+    return to;
 }
 
-const struct kvc_runs_ops kvc_runs_random = {.name = "random", KVC_OPTIONS(options), .start = start, .hit = hit,
-                                             .miss = miss};
+static uint32_t lead(const struct kvc_runs *c, uint32_t seg)
+{
+    uint32_t from = c->first_block[seg], to = c->first_block[seg + 1], at = from;
+    while (at < to) {
+        uint64_t absent = ~c->bits[at >> 6] & ~(bit(at) - 1);
+        if (absent) {
+            at = (at & ~63u) + (uint32_t)__builtin_ctzll(absent);
+            break;
+        }
+        at = (at | 63) + 1;
+    }
+    return (at < to ? at : to) - from;
+}
+
+static void say_left(const struct kvc_runs *c, uint32_t block)
+{
+    uint32_t low = 0, high = c->n_segments;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        *(c->first_block[middle] <= block ? &low : &high) = middle;
+    }
+    kvc_run_left(c, low, block - c->first_block[low], block - c->first_block[low] + 1);
+}
+
+static void store(struct kvc_runs *c, uint32_t block)
+{
+    if (c->size < c->capacity) {
+        if (!kvc_grow((void **)&c->table, &c->table_room, c->size + 1, sizeof(*c->table))) {
+            c->failed = true;
+            return;
+        }
+        c->table[c->size++] = block;
+    } else {
+        uint32_t *place = &c->table[kvc_rng_below(&c->rng, c->size)];
+        c->bits[*place >> 6] &= ~bit(*place);
+        if (c->left)
+            say_left(c, *place);
+        *place = block;
+    }
+    c->bits[block >> 6] |= bit(block);
+}
+
+static uint64_t whole(struct kvc_runs *c, uint32_t seg)
+{
+    uint64_t found = 0;
+    for (; seg != KVC_RUN_NONE && !c->failed; seg = c->seg_parent[seg]) {
+        uint32_t from = c->first_block[seg], to = c->first_block[seg + 1], block;
+        while ((block = last_absent(c, from, to)) != to) {
+            found += to - block - 1;
+            store(c, block);
+            to = block;
+        }
+        found += to - from;
+    }
+    return found;
+}
+
+const struct kvc_runs_ops kvc_runs_random = {.name = "random", KVC_OPTIONS(options),
+                                             .start = start, .lead = lead, .whole = whole};

@@ -183,7 +183,8 @@ const char *const *kvc_ceiling_policies(void)
     static const char *const names[] = {
         "lru",      "fifo",     "lfu",       "plfu",   "lenaware", "sieve",     "s3fifo",
         "twoq",     "arc",      "ttl",       "ttlfixed", "lruk",   "gdsf",      "hyperbolic",
-        "wtinylfu", "watermark", "random",   "radix",  "costaware", "opt",      NULL,
+        "wtinylfu", "watermark", "random",   "radix",  "costaware", "lirs",     "lecar",
+        "priority", "thinktime", "opt",      "optforced", NULL,
     };
     return names;
 }

@@ -49,6 +49,10 @@ enum kvc_status kvc_ceiling_opt_of(const struct kvc_ceiling_view *view,
 enum kvc_status kvc_ceiling_opt_drops(const struct kvc_ceiling_view *view,
                                       uint64_t capacity_blocks, struct kvc_hits *out,
                                       uint32_t *runs, uint32_t *dropped, struct kvc_error *err);
+/* By request and segment of its path, leaf first: the next request that touches the segment,
+ * UINT32_MAX none. The caller frees it. */
+enum kvc_status kvc_ceiling_next_uses(const struct kvc_ceiling_view *view, uint32_t **next,
+                                      struct kvc_error *err);
 /* policy: as kvc_runs_check finds it fine. */
 enum kvc_status kvc_ceiling_runs_of(const struct kvc_ceiling_view *view, const char *policy,
                                     const uint64_t *capacity_blocks, size_t n,

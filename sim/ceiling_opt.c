@@ -122,6 +122,20 @@ static void find_next_uses(struct opt *o)
     }
 }
 
+enum kvc_status kvc_ceiling_next_uses(const struct kvc_ceiling_view *v, uint32_t **next,
+                                      struct kvc_error *err)
+{
+    struct opt o;
+    bool ready = opt_init(&o, v);
+    if (ready) {
+        find_next_uses(&o);
+        *next = o.next;
+        o.next = NULL;
+    }
+    opt_clear(&o);
+    return ready ? KVC_OK : kvc_fail_nomem(err);
+}
+
 static void opt_reset(struct opt *o)
 {
     const struct kvc_ceiling_view *v = o->v;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Policies without time, by runs of segments (policies/runs.h): one cache per capacity. */
+#include "base/alloc.h"
 #include "base/error.h"
 #include "sim/ceiling.h"
 
@@ -21,10 +22,21 @@ static enum kvc_status one_capacity(const struct kvc_ceiling_view *v, const char
                                     struct kvc_error *err)
 {
     struct kvc_runs *cache = kvc_ceiling_cache(v, policy, capacity, NULL, NULL);
+    uint32_t *next = NULL;
+    uint64_t touches = 0; /* of segments */
     if (!cache)
         return kvc_fail_nomem(err);
+    if (kvc_runs_wants_next(cache) && kvc_ceiling_next_uses(v, &next, err) != KVC_OK) {
+        kvc_runs_destroy(cache);
+        return KVC_ERR_NOMEM;
+    }
     for (uint64_t r = 0; r < v->n_requests; r++) {
-        const struct kvc_runs_request request = kvc_ceiling_request(v, r);
+        struct kvc_runs_request request = kvc_ceiling_request(v, r);
+        if (next) {
+            request.next = next + touches;
+            for (uint32_t s = request.seg; s != KVC_SEG_NONE; s = v->seg_parent[s])
+                touches++;
+        }
         uint64_t run = kvc_runs_arrive(cache, &request);
         kvc_hits_count(v, r, run, hits);
         if (runs)
@@ -33,6 +45,7 @@ static enum kvc_status one_capacity(const struct kvc_ceiling_view *v, const char
     }
     bool failed = kvc_runs_failed(cache);
     kvc_runs_destroy(cache);
+    kvc_free(next);
     return failed ? kvc_fail_nomem(err) : KVC_OK;
 }
 

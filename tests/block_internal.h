@@ -25,6 +25,12 @@ struct item { /* of a heap; stale when the block's stamp has moved on */
     uint32_t block;
 };
 
+struct block_session {
+    bool live;
+    uint32_t asked; /* its last request, from 1 */
+    uint64_t back, last, sum, pauses;
+};
+
 struct block_cache {
     uint64_t capacity, size, clock;
     uint32_t n_blocks;
@@ -48,7 +54,9 @@ struct block_cache {
     uint64_t now_ns, *since; /* by block: when it was stored, or touched */
     uint64_t *born;                  /* by block */
     uint64_t *touched;               /* by block, the last 16 touches */
-    uint64_t floor, rng, counted, nodes, found;
+    uint64_t floor, rng, counted, nodes, found, sum, pauses;
+    uint32_t session, tenant, n_sessions;
+    struct block_session *sessions;
     uint32_t *parent, *place; /* by block */
     uint8_t *asked; /* by block */
 };
@@ -59,7 +67,8 @@ struct block_policy {
     void (*arrive)(struct block_cache *); /* or NULL: before the lookup */
     void (*whole)(struct block_cache *);  /* instead of touches, for what takes paths as a whole */
 };
-extern const struct block_policy block_policies_more[]; /* ends with a NULL name */
+extern const struct block_policy block_policies_more[]; /* end with a NULL name */
+extern const struct block_policy block_policies_learned[];
 
 /* ---- options ---- */
 
@@ -118,6 +127,21 @@ static inline void come(struct block_cache *c, uint32_t b)
 {
     c->resident[b] = true;
     c->size++;
+}
+
+/* ---- the request in hand ---- */
+
+static inline bool on_path(const struct block_cache *c, uint32_t b)
+{
+    return c->place[b] < c->length && c->path[c->place[b]] == b;
+}
+
+static inline uint32_t leading(const struct block_cache *c)
+{
+    uint32_t run = 0;
+    while (run < c->length && c->resident[c->path[run]])
+        run++;
+    return run;
 }
 
 /* ---- smallest (first, second) ---- */

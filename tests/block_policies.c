@@ -259,7 +259,7 @@ static const struct block_policy policies[] = {
     {"lru", lru, NULL, NULL}, {"fifo", fifo, NULL, NULL}, {"lfu", lfu, NULL, NULL},
     {"plfu", plfu, NULL, NULL}, {"lenaware", lenaware, NULL, NULL}, {"sieve", sieve, NULL, NULL},
     {"s3fifo", s3fifo, NULL, NULL}, {"twoq", twoq, NULL, NULL}, {"arc", arc, NULL, NULL},
-    {"opt", opt, NULL, NULL}, {"optb", optb, NULL, NULL},
+    {"optforced", opt, NULL, NULL}, {"optb", optb, NULL, NULL},
 };
 
 static const struct block_policy *find(const char *name)
@@ -268,7 +268,11 @@ static const struct block_policy *find(const char *name)
     for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++)
         if (!strcmp(policies[i].name, name))
             return &policies[i];
-    while (strcmp(p->name, name) != 0)
+    while (p->name && strcmp(p->name, name) != 0)
+        p++;
+    if (p->name)
+        return p;
+    for (p = block_policies_learned; strcmp(p->name, name) != 0;)
         p++;
     return p;
 }
@@ -317,6 +321,7 @@ static void stop(struct block_cache *c)
     free(c->parent);
     free(c->place);
     free(c->heap);
+    free(c->sessions);
 }
 
 static uint32_t nth(const struct block_log *log, uint32_t r, bool leaf_first, uint32_t i)
@@ -353,12 +358,16 @@ struct block_counts block_policy_run(const struct block_log *log, const char *po
     c.next_use = next_uses(log, leaf_first);
     c.log = log;
     c.left_by = log->left_by;
-    c.rng = kvc_rng_stream((uint64_t)option(&c, "seed", 0), "random");
+    c.rng = kvc_rng_stream((uint64_t)option(&c, "seed", 0), policy);
+    c.n_sessions = 64 + log->n_requests + 1; /* those named, then one for each request */
+    c.sessions = array(c.n_sessions, sizeof(*c.sessions));
     for (uint32_t r = 0; r < log->n_requests; r++) {
         uint32_t run = 0;
         c.path = log->path[r];
         c.length = log->length[r];
         c.request = r + 1;
+        c.session = log->session ? log->session[r] : NONE;
+        c.tenant = log->tenant ? log->tenant[r] : NONE;
         c.now_ns = log->now_ns ? log->now_ns[r] : 0;
         for (uint32_t i = 0; i < c.length; i++) {
             c.parent[c.path[i]] = i ? c.path[i - 1] : NONE;

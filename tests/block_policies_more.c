@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/block_internal.h"
 
-#include "base/rng.h"
-
 #include <math.h>
 
 /* ---- time ---- */
@@ -137,23 +135,6 @@ static void watermark(struct block_cache *c, uint32_t b, uint32_t at)
     ttl(c, b, at);
 }
 
-/* ---- random ---- */
-
-static void random_one(struct block_cache *c, uint32_t b, uint32_t at)
-{
-    (void)at;
-    if (c->resident[b])
-        return;
-    if (c->size == c->capacity) {
-        uint64_t n = kvc_rng_below(&c->rng, c->size);
-        uint32_t v = 0;
-        while (!c->resident[v] || n--)
-            v++;
-        gone(c, v);
-    }
-    come(c, b);
-}
-
 /* ---- wtinylfu: 1 window, 2 probation, 3 protected ---- */
 
 static void wtinylfu_arrive(struct block_cache *c)
@@ -205,19 +186,6 @@ static void wtinylfu(struct block_cache *c, uint32_t b, uint32_t at)
 }
 
 /* ---- whole paths: born is a block's node, since its last touch ---- */
-
-static bool on_path(const struct block_cache *c, uint32_t b)
-{
-    return c->place[b] < c->length && c->path[c->place[b]] == b;
-}
-
-static uint32_t leading(const struct block_cache *c)
-{
-    uint32_t run = 0;
-    while (run < c->length && c->resident[c->path[run]])
-        run++;
-    return run;
-}
 
 /* Of the nodes that no block hangs on and the request doesn't pass, the one untouched for longest. */
 static uint64_t oldest_node(const struct block_cache *c)
@@ -315,7 +283,6 @@ const struct block_policy block_policies_more[] = {
     {"hyperbolic", hyperbolic, NULL, NULL},
     {"wtinylfu", wtinylfu, wtinylfu_arrive, NULL},
     {"watermark", watermark, watermark_arrive, NULL},
-    {"random", random_one, NULL, NULL},
     {"radix", NULL, NULL, radix},
     {"costaware", NULL, NULL, costaware},
     {NULL, NULL, NULL, NULL},

@@ -173,6 +173,8 @@ static unsigned check_finite(const struct kvc_jval *doc, const struct kvc_trace 
         }
         if (!strcmp(policy, "optb") && !leaf_first)
             kvc_ceiling_opt_of(v, &capacity, 1, &h, runs, NULL);
+        else if (!strcmp(policy, "opt") && !leaf_first)
+            kvc_ceiling_runs_of(v, "optforced", &capacity, 1, &h, runs, NULL);
         else if (!optimum && leaf_first)
             kvc_ceiling_runs_of(v, policy, &capacity, 1, &h, runs, NULL);
         else
