@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/trace_args.h"
+#include "policies/policies.h"
 #include "sim/ceiling.h"
 
 #include <ctype.h>
@@ -21,6 +22,8 @@ static const struct kvc_cli_option options[] = {
      "wtinylfu, watermark, random, radix, costaware, lirs, lecar, priority,\n"
      "thinktime, opt, optforced; with options as in lruk:k=3 or\n"
      "s3fifo:small=0.2:ghosts=2 (docs/policies.md)"},
+    {"admission", "NAME", NULL, "what every policy but opt stores: always, second, depth, size,\n"
+     "tinylfu or ttl, with options as above; or of one policy: lru+second"},
     {"curve", "[all]", NULL,
      "the exact LRU curve, at 2,000 capacities at most; all = every change of slope"},
     {"certify", NULL, NULL, "prove the optimum at each capacity and check the proof"},
@@ -78,6 +81,16 @@ static enum kvc_status each_of(struct ceiling *c, const char *option, const char
     return st;
 }
 
+/* NULL: no memory. The caller frees it. */
+static char *with_admission(const char *policy, const char *admission)
+{
+    size_t n = strlen(policy) + 1, more = admission ? strlen(admission) + 1 : 0;
+    char *spec = kvc_malloc(n + more, 1);
+    if (spec)
+        snprintf(spec, n + more, "%s%s%s", policy, more ? "+" : "", more ? admission : "");
+    return spec;
+}
+
 static enum kvc_status take_policy(struct ceiling *c, const char *word, struct kvc_error *err)
 {
     if (kvc_name_equal(word, "all")) {
@@ -86,12 +99,13 @@ static enum kvc_status take_policy(struct ceiling *c, const char *word, struct k
             all = take_policy(c, *p, err);
         return all;
     }
-    const char *name;
+    const char *name, *admission = kvc_cli_value(c->cli, "admission");
     enum kvc_status st = kvc_ceiling_find_policy(&name, word, err);
     if (st != KVC_OK)
         return st;
+    bool bare = !admission || strchr(name, '+') || strncmp(name, "opt", 3) == 0;
     const char **grown = kvc_realloc(c->policy, c->n_policies + 1, sizeof(*grown));
-    char *spec = kvc_strdup(name);
+    char *spec = with_admission(name, bare ? NULL : admission);
     if (grown)
         c->policy = grown;
     if (!grown || !spec) {
@@ -265,6 +279,8 @@ static enum kvc_status check_words(struct ceiling *c, struct kvc_error *err)
     if (st == KVC_OK)
         st = kvc_ceiling_worth(NULL, NULL, model, kvc_cli_value(c->cli, "kv-dtype"),
                                kvc_cli_value(c->cli, "gpu"), err);
+    if (st == KVC_OK && kvc_cli_value(c->cli, "admission"))
+        st = kvc_admission_check(kvc_cli_value(c->cli, "admission"), err);
     if (st == KVC_OK)
         st = each_of(c, "--policy", "lru,opt", take_policy, err);
     if (st == KVC_OK && kvc_cli_value(c->cli, "capacity"))

@@ -12,13 +12,13 @@
 enum kvc_status kvc_policy_name(const char *spec, char *name, size_t size, const char **options,
                                 struct kvc_error *err)
 {
-    size_t n = strcspn(spec, ":");
+    size_t n = strcspn(spec, ":+");
     if (n >= size)
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "policy",
                            "no policy has a name as long as \"%.64s\"", spec);
     memcpy(name, spec, n);
     name[n] = '\0';
-    *options = spec[n] ? spec + n + 1 : "";
+    *options = spec[n] == ':' ? spec + n + 1 : "";
     return KVC_OK;
 }
 
@@ -106,8 +106,8 @@ enum kvc_status kvc_policy_options(const char *policy, const char *text,
     enum kvc_status st = KVC_OK;
     for (uint32_t i = 0; i < n && st == KVC_OK; i++)
         st = take_value(policy, &table[i], table[i].default_text, &out[i], err);
-    while (*text && st == KVC_OK) {
-        size_t length = strcspn(text, ":");
+    while (*text && *text != '+' && st == KVC_OK) {
+        size_t length = strcspn(text, ":+");
         st = take_word(policy, text, length, table, n, out, err);
         text += length + (text[length] == ':');
     }

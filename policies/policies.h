@@ -11,7 +11,7 @@
 #define KVC_POLICY_OPTIONS 8 /* of one policy, at most */
 
 /* Splits NAME[:options] at its first colon; options gets the rest, "" without. KVC_ERR_USAGE where
- * the name has no room. */
+ * the name has no room. Both end before a '+', which adds an admission policy to one of eviction. */
 enum kvc_status kvc_policy_name(const char *spec, char *name, size_t size, const char **options,
                                 struct kvc_error *err);
 /* The values of a policy's options, of the table's n, from "name=value[:name=value]": every one that
@@ -19,6 +19,45 @@ enum kvc_status kvc_policy_name(const char *spec, char *name, size_t size, const
 enum kvc_status kvc_policy_options(const char *policy, const char *text,
                                    const struct kvc_policy_option *table, uint32_t n,
                                    union kvc_option_value *out, struct kvc_error *err);
+
+/* ---- admission: what of a request a cache stores ---- */
+
+struct kvc_admission;
+
+struct kvc_admission_request {
+    uint32_t seg;     /* that its path ends with */
+    uint32_t session; /* KVC_ID_NONE without */
+    uint64_t now_ns;
+};
+
+struct kvc_admission_ops {
+    const char *name, *summary;
+    const struct kvc_policy_option *options;
+    uint32_t n_options;
+    bool (*start)(struct kvc_admission *a);
+    /* Or NULL: a request for a path arrives. */
+    void (*ask)(struct kvc_admission *a, const struct kvc_admission_request *request);
+    /* Whether the request in hand may store blocks of a segment of its path. */
+    bool (*admits)(const struct kvc_admission *a, uint32_t seg);
+    /* Or NULL: of its path, this many blocks at most are stored. */
+    uint64_t (*bound)(const struct kvc_admission *a);
+};
+
+/* Arrays by segment, borrowed; capacity in blocks. NULL: no memory. */
+struct kvc_admission *kvc_admission_create(const char *spec, uint64_t capacity, uint32_t n_segments,
+                                           const uint32_t *seg_len, const uint32_t *seg_depth,
+                                           const uint32_t *seg_parent, uint32_t block_tokens);
+void kvc_admission_destroy(struct kvc_admission *admission); /* NULL is fine */
+bool kvc_admission_ask(struct kvc_admission *admission,
+                       const struct kvc_admission_request *request); /* false: no memory */
+/* How many blocks of the path of the request that asked last may be stored, from the root on, so
+ * that nothing lies behind what is refused: up to the first block that is absent and refused. held:
+ * leading blocks of a segment that are there. */
+uint64_t kvc_admission_limit(const struct kvc_admission *admission,
+                             uint32_t (*held)(const void *user, uint32_t seg), const void *user);
+enum kvc_status kvc_admission_check(const char *spec, struct kvc_error *err);
+const char *const *kvc_admission_names(void);
+const struct kvc_policy_option *kvc_admission_options(const char *name, uint32_t *n);
 
 /* ---- eviction order of a tier: runs wait in one queue, the head is the victim ---- */
 

@@ -23,7 +23,7 @@ const char *const *kvc_runs_policies(void)
                                         "ttlfixed", "lruk", "gdsf", "hyperbolic",
                                         "wtinylfu", "watermark", "random", "radix",
                                         "costaware", "lirs", "lecar", "priority", "thinktime",
-                                        "optforced", NULL};
+                                        NULL};
     return names;
 }
 
@@ -46,8 +46,9 @@ static enum kvc_status parse(const char *spec, const struct kvc_runs_ops **ops,
     if (!(*ops = find(name)))
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "policy", "there is no policy \"%s\"",
                            name);
-    return kvc_policy_options((*ops)->name, options, (*ops)->options, (*ops)->n_options, option,
-                              err);
+    st = kvc_policy_options((*ops)->name, options, (*ops)->options, (*ops)->n_options, option, err);
+    const char *admission = strchr(spec, '+');
+    return st == KVC_OK && admission ? kvc_admission_check(admission + 1, err) : st;
 }
 
 enum kvc_status kvc_runs_check(const char *spec, struct kvc_error *err)
@@ -237,6 +238,7 @@ void kvc_runs_destroy(struct kvc_runs *c)
     kvc_free(c->touches);
     kvc_free(c->used);
     kvc_free(c->history);
+    kvc_admission_destroy(c->admission);
     kvc_free(c->bits);
     kvc_free(c->first_block);
     kvc_free(c->table);
@@ -269,11 +271,15 @@ struct kvc_runs *kvc_runs_create(const struct kvc_runs_setup *setup)
     c->seg_depth = setup->seg_depth;
     c->seg_parent = setup->seg_parent;
     c->block_tokens = setup->block_tokens ? setup->block_tokens : 1;
+    const char *admission = strchr(setup->policy, '+');
+    if (admission)
+        c->admission = kvc_admission_create(admission + 1, c->capacity, c->n_segments, c->seg_len,
+                                            c->seg_depth, c->seg_parent, c->block_tokens);
     c->left = setup->left;
     c->left_user = setup->left_user;
     c->free = c->hand = KVC_RUN_NONE;
     c->deepest = kvc_malloc(c->n_segments, sizeof(*c->deepest));
-    if (!c->deepest || !kvc_queues_grow(c, 8) || (c->ops->start && !c->ops->start(c))) {
+    if (!c->deepest || (admission && !c->admission) || !kvc_queues_grow(c, 8) || (c->ops->start && !c->ops->start(c))) {
         kvc_runs_destroy(c);
         return NULL;
     }
@@ -303,6 +309,23 @@ static uint32_t lead_of(const struct kvc_runs *c, uint32_t seg)
     return from == 0 ? lead : 0;
 }
 
+static uint32_t held_of(const void *cache, uint32_t seg)
+{
+    const struct kvc_runs *c = cache;
+    return c->ops->lead ? c->ops->lead(c, seg) : lead_of(c, seg);
+}
+
+/* How much of the request's path may be stored. */
+static uint64_t limit_of(struct kvc_runs *c)
+{
+    const struct kvc_admission_request request = {c->leaf, c->session, c->now_ns};
+    if (!c->admission || c->leaf == KVC_RUN_NONE)
+        return UINT64_MAX;
+    if (!kvc_admission_ask(c->admission, &request))
+        c->failed = true;
+    return kvc_admission_limit(c->admission, held_of, c);
+}
+
 uint64_t kvc_runs_arrive(struct kvc_runs *c, const struct kvc_runs_request *request)
 {
     c->request++;
@@ -313,6 +336,7 @@ uint64_t kvc_runs_arrive(struct kvc_runs *c, const struct kvc_runs_request *requ
     c->next = request->next;
     if (c->ops->arrive && c->capacity)
         c->ops->arrive(c, c->leaf);
+    c->limit = limit_of(c);
     return kvc_runs_held(c, c->leaf);
 }
 
@@ -320,7 +344,7 @@ uint64_t kvc_runs_held(const struct kvc_runs *c, uint32_t seg)
 {
     uint64_t run = 0;
     for (; seg != KVC_RUN_NONE; seg = c->seg_parent[seg]) {
-        uint32_t lead = c->ops->lead ? c->ops->lead(c, seg) : lead_of(c, seg);
+        uint32_t lead = held_of(c, seg);
         run = lead < c->seg_len[seg] ? lead : run + lead;
     }
     return run;
@@ -335,24 +359,48 @@ static uint32_t run_before(const struct kvc_runs *c, uint32_t seg, uint32_t at)
     return r;
 }
 
+/* Makes two of a run in a queue. */
+static void cut(struct kvc_runs *c, uint32_t r, uint32_t at)
+{
+    struct kvc_run whole = c->run[r];
+    c->run[r].hi = at;
+    uint32_t deeper = kvc_run_new(c, whole.seg, at, whole.hi), older = whole.older;
+    if (deeper == KVC_RUN_NONE)
+        return;
+    uint32_t shallower = c->run[deeper].shallower;
+    c->run[deeper] = whole;
+    c->run[deeper].lo = at;
+    c->run[deeper].shallower = shallower;
+    c->run[deeper].newer = r;
+    c->run[r].older = deeper;
+    *(older != KVC_RUN_NONE ? &c->run[older].newer : &c->queue[whole.queue].oldest) = deeper;
+}
+
 static uint32_t touch_segment(struct kvc_runs *c, uint32_t seg)
 {
-    uint32_t found = 0, at = c->seg_len[seg];
+    uint32_t found = 0, at = c->seg_len[seg], stored = kvc_runs_may_store(c, seg);
     c->clock++;
     if (c->touches)
         c->touches[seg]++;
     if (c->history)
         kvc_lruk_note(c, seg);
     while (at > 0 && !c->failed) {
-        uint32_t r = run_before(c, seg, at);
-        if (r == KVC_RUN_NONE || c->run[r].hi < at) {
-            at -= c->ops->miss(c, seg, r == KVC_RUN_NONE ? 0 : c->run[r].hi, at, KVC_RUN_NONE);
-        } else if (kvc_run_resident(c, r)) {
+        uint32_t r = run_before(c, seg, at), lo = 0;
+        bool inside = r != KVC_RUN_NONE && c->run[r].hi >= at;
+        if (inside && kvc_run_resident(c, r)) {
             found += kvc_run_blocks(c, r);
             at = c->run[r].lo;
             c->ops->hit(c, r);
+            continue;
+        }
+        if (r != KVC_RUN_NONE)
+            lo = inside ? c->run[r].lo : c->run[r].hi;
+        if (at > stored) { /* refused */
+            at = lo > stored ? lo : stored;
+            if (inside && lo < at)
+                cut(c, r, at);
         } else {
-            at -= c->ops->miss(c, seg, c->run[r].lo, at, r);
+            at -= c->ops->miss(c, seg, lo, at, inside ? r : KVC_RUN_NONE);
         }
     }
     return found;

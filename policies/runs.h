@@ -36,7 +36,7 @@ struct kvc_runs_request {
     const uint32_t *next;
 };
 
-/* Whether this is one of kvc_runs_policies(), with options that it has. */
+/* Whether this is a policy with options that it has: NAME[:k=v..], and +ADMISSION[:k=v..]. */
 enum kvc_status kvc_runs_check(const char *spec, struct kvc_error *err);
 /* A policy's options; n of them. NULL: there is no such policy. */
 const struct kvc_policy_option *kvc_runs_options(const char *policy, uint32_t *n);
@@ -54,6 +54,7 @@ uint64_t kvc_runs_held(const struct kvc_runs *cache, uint32_t seg);
 uint64_t kvc_runs_touch(struct kvc_runs *cache);
 bool kvc_runs_failed(const struct kvc_runs *cache); /* out of memory; results are worthless */
 
-const char *const *kvc_runs_policies(void); /* NULL-terminated, static */
+/* All but optforced, which must know the future. NULL-terminated, static. */
+const char *const *kvc_runs_policies(void);
 
 #endif

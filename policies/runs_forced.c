@@ -73,11 +73,15 @@ static uint32_t take_in(struct kvc_runs *c, uint32_t seg, uint32_t at, uint32_t 
 
 static uint32_t touch(struct kvc_runs *c, uint32_t seg, uint64_t next)
 {
-    uint32_t at = 0, found = 0;
+    uint32_t at = 0, found = 0, stored = kvc_runs_may_store(c, seg);
     while (at < c->seg_len[seg] && !c->failed) {
         uint32_t r = run_from(c, seg, at);
         if (r == KVC_RUN_NONE || c->run[r].lo > at) {
-            at += take_in(c, seg, at, r == KVC_RUN_NONE ? c->seg_len[seg] : c->run[r].lo, next);
+            uint32_t end = r == KVC_RUN_NONE ? c->seg_len[seg] : c->run[r].lo;
+            if (at >= stored)
+                at = end; /* refused */
+            else
+                at += take_in(c, seg, at, end < stored ? end : stored, next);
             continue;
         }
         uint32_t before = run_to(c, seg, at);

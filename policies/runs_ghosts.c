@@ -108,7 +108,8 @@ static uint32_t s3fifo_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint3
 }
 
 const struct kvc_runs_ops kvc_runs_s3fifo = {.name = "s3fifo", KVC_OPTIONS(s3fifo_options),
-                                             .resident_queues = 2, .start = s3fifo_start, .hit = s3fifo_hit,
+                                             .resident_queues = 2, .start = s3fifo_start,
+                                             .hit = s3fifo_hit,
                                              .miss = s3fifo_miss};
 
 /* ---- twoq ---- */

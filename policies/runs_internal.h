@@ -92,6 +92,8 @@ struct kvc_runs {
     size_t return_room[2];
     uint64_t sum_ns, pauses;
     const uint32_t *next;    /* of the request in hand */
+    struct kvc_admission *admission; /* NULL: all is stored */
+    uint64_t limit;          /* blocks of the request's path that may be stored */
     uint8_t *sketch;   /* wtinylfu, by segment */
     uint64_t sample, counted;
     uint32_t *below;   /* by segment; policies that take a request as a whole */
@@ -145,6 +147,13 @@ static inline uint64_t kvc_share(uint64_t of, double part)
 static inline uint32_t kvc_least(uint64_t a, uint64_t b)
 {
     return (uint32_t)(a < b ? a : b);
+}
+
+/* The first blocks of a segment that the request in hand may store. */
+static inline uint32_t kvc_runs_may_store(const struct kvc_runs *c, uint32_t seg)
+{
+    return c->limit > c->seg_depth[seg] ? kvc_least(c->seg_len[seg], c->limit - c->seg_depth[seg])
+                                        : 0;
 }
 
 /* ---- queues ---- */

@@ -10,7 +10,8 @@
  *
  * costaware: the leaf block with the least touches x cost, above the last victims' figure when it
  * was touched (as gdsf). Cost is what computing the block again takes and grows with its place in
- * the prompt p as 1 + p / d, for attention: d is where it is twice the first block's. key: the last victims' figure at the last touch; note: touches since stored;
+ * the prompt p as 1 + p / d, for attention: d is where it is twice the first block's. key:
+ * the last victims' figure at the last touch; note: touches since stored;
  * stamp: request. In the heap are the deepest runs of segments with nothing below. */
 #include "policies/runs_internal.h"
 
@@ -52,6 +53,9 @@ static void renew(struct kvc_runs *c, uint32_t seg)
 static uint64_t radix_whole(struct kvc_runs *c, uint32_t leaf)
 {
     uint64_t need = 0, found;
+    while (leaf != KVC_RUN_NONE && c->deepest[leaf] == KVC_RUN_NONE && /* only whole segments */
+           kvc_runs_may_store(c, leaf) < c->seg_len[leaf])
+        leaf = c->seg_parent[leaf];
     uint32_t match = leaf, under = KVC_RUN_NONE;
     for (; match != KVC_RUN_NONE && c->deepest[match] == KVC_RUN_NONE; match = c->seg_parent[match])
         need += c->seg_len[match];
@@ -145,8 +149,9 @@ static uint32_t evict_leaf(struct kvc_runs *c, uint64_t n)
 static bool fill(struct kvc_runs *c, uint32_t seg)
 {
     uint32_t r = c->deepest[seg], at = r == KVC_RUN_NONE ? 0 : c->run[r].hi;
-    while (at < c->seg_len[seg] && !c->failed) {
-        uint32_t n = c->seg_len[seg] - at;
+    uint32_t end = kvc_runs_may_store(c, seg);
+    while (at < end && !c->failed) {
+        uint32_t n = end - at;
         n = c->size < c->capacity ? kvc_least(n, c->capacity - c->size) : evict_leaf(c, n);
         if (n == 0)
             return false;

@@ -132,4 +132,5 @@ static uint32_t watermark_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, ui
 
 const struct kvc_runs_ops kvc_runs_watermark = {.name = "watermark",
                                                 KVC_OPTIONS(watermark_options),
-                                                .arrive = watermark_arrive, .hit = lru_hit, .miss = watermark_miss};
+                                                .arrive = watermark_arrive, .hit = lru_hit,
+                                                .miss = watermark_miss};

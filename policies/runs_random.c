@@ -97,9 +97,11 @@ static uint64_t whole(struct kvc_runs *c, uint32_t seg)
     uint64_t found = 0;
     for (; seg != KVC_RUN_NONE && !c->failed; seg = c->seg_parent[seg]) {
         uint32_t from = c->first_block[seg], to = c->first_block[seg + 1], block;
+        uint32_t end = from + kvc_runs_may_store(c, seg);
         while ((block = last_absent(c, from, to)) != to) {
             found += to - block - 1;
-            store(c, block);
+            if (block < end)
+                store(c, block);
             to = block;
         }
         found += to - from;

@@ -144,8 +144,8 @@ static uint32_t claim(struct kvc_runs *c, uint32_t n)
 static void release(struct kvc_runs *c, uint32_t n, uint32_t blocks, uint32_t found)
 {
     uint64_t size = c->block_tokens, head = (c->option[HEAD].count + size - 1) / size;
-    uint32_t level = (uint32_t)c->option[c->tenant == c->option[TENANT].count ? TENANT_LEVEL
-                                                                             : LEVEL].count;
+    bool theirs = c->tenant != KVC_ID_NONE && c->tenant == c->option[TENANT].count;
+    uint32_t level = (uint32_t)c->option[theirs ? TENANT_LEVEL : LEVEL].count;
     for (uint32_t i = n; i-- > 0 && !c->failed;) {
         uint32_t seg = c->path[i], depth = c->seg_depth[seg];
         if (depth >= blocks)
@@ -169,7 +169,7 @@ static void release(struct kvc_runs *c, uint32_t n, uint32_t blocks, uint32_t fo
 static uint64_t whole(struct kvc_runs *c, uint32_t leaf)
 {
     uint32_t n = kvc_runs_path(c, leaf), found = claim(c, n), blocks = found;
-    uint32_t all = c->seg_depth[leaf] + c->seg_len[leaf];
+    uint32_t all = kvc_least(c->seg_depth[leaf] + c->seg_len[leaf], c->limit);
     while (blocks < all) { /* what is claimed still counts in size */
         if (c->size == c->capacity && !evict(c, all - blocks))
             break;

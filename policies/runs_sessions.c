@@ -231,8 +231,9 @@ static void expect(struct kvc_runs *c, uint32_t s)
 static bool fill(struct kvc_runs *c, uint32_t seg)
 {
     uint32_t r = c->deepest[seg], at = r == KVC_RUN_NONE ? 0 : c->run[r].hi;
-    while (at < c->seg_len[seg] && !c->failed) {
-        uint32_t n = c->seg_len[seg] - at;
+    uint32_t end = kvc_runs_may_store(c, seg);
+    while (at < end && !c->failed) {
+        uint32_t n = end - at;
         n = c->size < c->capacity ? kvc_least(n, c->capacity - c->size) : evict(c, n);
         if (!n)
             return false;

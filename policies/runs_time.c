@@ -47,7 +47,8 @@ static void ttlfixed_hit(struct kvc_runs *c, uint32_t r)
     (void)c, (void)r;
 }
 
-const struct kvc_runs_ops kvc_runs_ttl = {.name = "ttl", KVC_OPTIONS(options), .arrive = expire, .hit = ttl_hit,
+const struct kvc_runs_ops kvc_runs_ttl = {.name = "ttl", KVC_OPTIONS(options),
+                                          .arrive = expire, .hit = ttl_hit,
                                           .miss = miss};
-const struct kvc_runs_ops kvc_runs_ttlfixed = {.name = "ttlfixed", KVC_OPTIONS(options), .arrive = expire,
-                                               .hit = ttlfixed_hit, .miss = miss};
+const struct kvc_runs_ops kvc_runs_ttlfixed = {.name = "ttlfixed", KVC_OPTIONS(options),
+                                               .arrive = expire, .hit = ttlfixed_hit, .miss = miss};

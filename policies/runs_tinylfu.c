@@ -93,4 +93,5 @@ static uint32_t miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
 }
 
 const struct kvc_runs_ops kvc_runs_wtinylfu = {.name = "wtinylfu", KVC_OPTIONS(options),
-                                               .start = start, .arrive = arrive, .hit = hit, .miss = miss};
+                                               .start = start, .arrive = arrive, .hit = hit,
+                                               .miss = miss};

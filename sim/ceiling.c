@@ -212,10 +212,12 @@ enum kvc_status kvc_ceiling_find_policy(const char **out, const char *spec, stru
         known++;
     if (status || !*known)
         return status ? status : unknown_policy(name, err);
-    *out = *options ? spec : *known;
-    return strcmp(*known, "opt") == 0
-               ? kvc_policy_options(*known, options, NULL, 0, NULL, err)
-               : kvc_runs_check(spec, err);
+    *out = strpbrk(spec, ":+") ? spec : *known;
+    if (strcmp(*known, "opt") != 0)
+        return kvc_runs_check(spec, err);
+    return strchr(spec, '+') ? kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "policy",
+                                           "opt refuses what it likes; it takes no admission policy")
+                             : kvc_policy_options(*known, options, NULL, 0, NULL, err);
 }
 
 enum kvc_status kvc_ceiling_policy(const struct kvc_trace *trace, const char *policy,

@@ -107,11 +107,13 @@ enum kvc_status kvc_ceiling_cluster_of(const struct kvc_ceiling_view *v,
     if (routed)
         c.router = cluster->router->create(n, NULL);
     ready = ready && (!routed || c.router);
+    bool future = false;
     for (uint32_t i = 0; ready && i < n; i++) {
         c.cache[i] = kvc_ceiling_cache(v, policy, capacity_blocks, cluster->left, cluster->user);
         ready = c.cache[i] != NULL;
+        future = ready && kvc_runs_wants_next(c.cache[i]);
     }
-    if (ready)
+    if (ready && !future)
         serve(&c);
     for (uint32_t i = 0; c.cache && i < n; i++) {
         ready = ready && !kvc_runs_failed(c.cache[i]);
@@ -119,6 +121,10 @@ enum kvc_status kvc_ceiling_cluster_of(const struct kvc_ceiling_view *v,
     }
     if (!ready)
         status = kvc_fail_nomem(err);
+    else if (future)
+        status = kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "policy",
+                             "%s must know the future of one cache, which several replicas and the "
+                             "causes of misses do not tell it; opt is the bound there", policy);
     if (c.router)
         cluster->router->destroy(c.router);
     kvc_free(c.recent);

@@ -32,7 +32,7 @@ struct block_session {
 };
 
 struct block_cache {
-    uint64_t capacity, size, clock;
+    uint64_t capacity, size, clock, touches; /* touches: without those of refused blocks */
     uint32_t n_blocks;
     bool *resident;
     /* lists of blocks; head is the newest. which 0: in none */
@@ -57,6 +57,9 @@ struct block_cache {
     uint64_t floor, rng, counted, nodes, found, sum, pauses;
     uint32_t session, tenant, n_sessions;
     struct block_session *sessions;
+    uint32_t *asks; /* of admission, by block */
+    uint64_t *gap, *asked_at, asked_for;
+    uint32_t limit; /* blocks of the path that may be stored */
     uint32_t *parent, *place; /* by block */
     uint8_t *asked; /* by block */
 };
@@ -66,7 +69,11 @@ struct block_policy {
     void (*touch)(struct block_cache *, uint32_t b, uint32_t at); /* at: index on the path */
     void (*arrive)(struct block_cache *); /* or NULL: before the lookup */
     void (*whole)(struct block_cache *);  /* instead of touches, for what takes paths as a whole */
+    void (*refused)(struct block_cache *, uint32_t b); /* or NULL: instead of a touch */
 };
+/* Blocks of the path in hand that may be stored, from the root on. */
+uint32_t block_admission(struct block_cache *c);
+
 extern const struct block_policy block_policies_more[]; /* end with a NULL name */
 extern const struct block_policy block_policies_learned[];
 

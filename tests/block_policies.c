@@ -54,6 +54,12 @@ static void plfu(struct block_cache *c, uint32_t b, uint32_t at)
     by_frequency(c, b, false);
 }
 
+/* It was asked for, all the same. */
+static void plfu_refused(struct block_cache *c, uint32_t b)
+{
+    c->freq[b]++;
+}
+
 static void lenaware(struct block_cache *c, uint32_t b, uint32_t at)
 {
     if (!c->resident[b]) {
@@ -256,10 +262,10 @@ static void optb(struct block_cache *c, uint32_t b, uint32_t at)
 }
 
 static const struct block_policy policies[] = {
-    {"lru", lru, NULL, NULL}, {"fifo", fifo, NULL, NULL}, {"lfu", lfu, NULL, NULL},
-    {"plfu", plfu, NULL, NULL}, {"lenaware", lenaware, NULL, NULL}, {"sieve", sieve, NULL, NULL},
-    {"s3fifo", s3fifo, NULL, NULL}, {"twoq", twoq, NULL, NULL}, {"arc", arc, NULL, NULL},
-    {"optforced", opt, NULL, NULL}, {"optb", optb, NULL, NULL},
+    {"lru", lru, NULL, NULL, NULL}, {"fifo", fifo, NULL, NULL, NULL}, {"lfu", lfu, NULL, NULL, NULL},
+    {"plfu", plfu, NULL, NULL, plfu_refused}, {"lenaware", lenaware, NULL, NULL, NULL}, {"sieve", sieve, NULL, NULL, NULL},
+    {"s3fifo", s3fifo, NULL, NULL, NULL}, {"twoq", twoq, NULL, NULL, NULL}, {"arc", arc, NULL, NULL, NULL},
+    {"optforced", opt, NULL, NULL, NULL}, {"optb", optb, NULL, NULL, NULL},
 };
 
 static const struct block_policy *find(const char *name)
@@ -296,6 +302,9 @@ static void start(struct block_cache *c, uint32_t n_blocks, uint64_t capacity)
     c->born = array(n_blocks, 8);
     c->touched = array(n_blocks, 16 * 8);
     c->asked = array(n_blocks, 1);
+    c->asks = array(n_blocks, 4);
+    c->gap = array(n_blocks, 8);
+    c->asked_at = array(n_blocks, 8);
     c->parent = array(n_blocks, 4);
     c->place = array(n_blocks, 4);
     c->hand = NONE;
@@ -318,6 +327,9 @@ static void stop(struct block_cache *c)
     free(c->born);
     free(c->touched);
     free(c->asked);
+    free(c->asks);
+    free(c->gap);
+    free(c->asked_at);
     free(c->parent);
     free(c->place);
     free(c->heap);
@@ -375,6 +387,7 @@ struct block_counts block_policy_run(const struct block_log *log, const char *po
         }
         if (p->arrive && capacity)
             p->arrive(&c);
+        c.limit = block_admission(&c);
         while (run < log->length[r] && c.resident[log->path[r][run]])
             run++;
         runs[r] = run;
@@ -382,13 +395,18 @@ struct block_counts block_policy_run(const struct block_log *log, const char *po
             log->looked(log->user, r, run);
         for (uint32_t i = 0; i < log->length[r]; i++)
             counts.set += c.resident[log->path[r][i]];
-        if (p->whole && capacity)
+        if (p->whole && capacity && c.length)
             p->whole(&c), counts.access += run;
         for (uint32_t i = 0; capacity && !p->whole && i < log->length[r]; i++) {
             uint32_t at = nth(log, r, leaf_first, i), b = log->path[r][at];
             counts.access += c.resident[b];
             c.clock++;
-            p->touch(&c, b, at);
+            if (c.resident[b] || at < c.limit) {
+                c.touches++;
+                p->touch(&c, b, at);
+            } else if (p->refused) {
+                p->refused(&c, b);
+            }
         }
     }
     stop(&c);

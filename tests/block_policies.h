@@ -22,6 +22,10 @@ struct block_log {
     const uint32_t *session, *tenant; /* by request */
     uint32_t n_options;
     const struct block_option *option; /* what is not given has its default */
+    const char *admission; /* NULL: all is stored */
+    uint32_t n_admission_options;
+    const struct block_option *admission_option;
+    const uint32_t *segment_end; /* by block: how deep the last block of its segment is, + 1 */
     uint32_t *left_by; /* NULL, or by block, 0 at first: the request, from 1, that it left for last,
                           and BLOCK_EXPIRED more when it was too old */
     /* NULL, or called between a request's lookup and its touches. */

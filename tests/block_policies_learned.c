@@ -86,7 +86,7 @@ static uint32_t least_touched(const struct block_cache *c)
 static void regret(struct block_cache *c, uint32_t b)
 {
     double d = pow(option(c, "discount", 0.005), 1.0 / (double)c->capacity);
-    double x = exp(-option(c, "learning", 0.45) * pow(d, (double)(c->clock - c->since[b])));
+    double x = exp(-option(c, "learning", 0.45) * pow(d, (double)(c->touches - c->since[b])));
     double lru = c->p * (c->which[b] == 2 ? x : 1), lfu = (1 - c->p) * (c->which[b] == 3 ? x : 1);
     c->p = fmin(0.99, fmax(0.01, lru / (lru + lfu)));
 }
@@ -94,7 +94,7 @@ static void regret(struct block_cache *c, uint32_t b)
 static void lecar(struct block_cache *c, uint32_t b, uint32_t at)
 {
     (void)at;
-    if (c->clock == 1)
+    if (c->touches == 1)
         c->p = 0.5;
     if (c->resident[b]) {
         take(c, b);
@@ -112,7 +112,7 @@ static void lecar(struct block_cache *c, uint32_t b, uint32_t at)
             uint32_t v = by == 2 ? lru : lfu;
             take(c, v);
             gone(c, v);
-            c->since[v] = c->clock;
+            c->since[v] = c->touches;
             if (lru != lfu && c->count[by] == c->capacity)
                 take(c, c->tail[by]);
             if (lru != lfu)
@@ -169,7 +169,7 @@ static void gone_with_all_below(struct block_cache *c, uint32_t v)
 static void priority(struct block_cache *c)
 {
     uint32_t i = leading(c), v;
-    while (i < c->length) {
+    while (i < c->limit) {
         if (c->size == c->capacity) {
             if ((v = lowest_level(c)) == NONE)
                 break;
@@ -252,7 +252,7 @@ static void thinktime(struct block_cache *c)
         if (c->resident[b] && !held(c, b, NONE))
             c->since[b] = ++c->nodes;
     }
-    for (uint32_t i = run; i < c->length; i++) {
+    for (uint32_t i = run; i < c->limit; i++) {
         if (c->size == c->capacity) {
             if ((v = left_or_farthest(c)) == NONE)
                 break;
@@ -274,10 +274,10 @@ static void thinktime(struct block_cache *c)
 }
 
 const struct block_policy block_policies_learned[] = {
-    {"random", random_one, NULL, NULL},
-    {"lirs", lirs, NULL, NULL},
-    {"lecar", lecar, NULL, NULL},
-    {"priority", NULL, priority_arrive, priority},
-    {"thinktime", NULL, NULL, thinktime},
-    {NULL, NULL, NULL, NULL},
+    {"random", random_one, NULL, NULL, NULL},
+    {"lirs", lirs, NULL, NULL, NULL},
+    {"lecar", lecar, NULL, NULL, NULL},
+    {"priority", NULL, priority_arrive, priority, NULL},
+    {"thinktime", NULL, NULL, thinktime, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
 };

@@ -49,6 +49,13 @@ static void ttlfixed(struct block_cache *c, uint32_t b, uint32_t at)
 
 /* ---- priorities ---- */
 
+static void lruk_refused(struct block_cache *c, uint32_t b)
+{
+    uint64_t *touched = c->touched + 16 * b;
+    memmove(touched + 1, touched, 15 * sizeof(*touched));
+    touched[0] = c->clock;
+}
+
 static void lruk(struct block_cache *c, uint32_t b, uint32_t at)
 {
     (void)at;
@@ -57,9 +64,8 @@ static void lruk(struct block_cache *c, uint32_t b, uint32_t at)
             gone(c, heap_pop(c));
         come(c, b);
     }
+    lruk_refused(c, b);
     uint64_t *touched = c->touched + 16 * b;
-    memmove(touched + 1, touched, 15 * sizeof(*touched));
-    touched[0] = c->clock;
     heap_put(c, b, touched[(int)option(c, "k", 2) - 1], c->clock);
 }
 
@@ -217,16 +223,19 @@ static void radix(struct block_cache *c)
     for (uint32_t b = 0; b < c->n_blocks; b++)
         if (c->resident[b] && c->born[b] == cut && c->place[b] >= run)
             c->born[b] = rest;
-    if (c->length > c->capacity)
+    uint32_t end = c->limit;
+    while (end > run && end < c->length && c->log->segment_end[c->path[end - 1]] != end)
+        end--; /* segments are stored as a whole */
+    if (end > c->capacity || end <= run)
         return;
-    while (c->size + c->length - run > c->capacity) {
+    while (c->size + end - run > c->capacity) {
         uint64_t node = oldest_node(c);
         for (uint32_t b = 0; b < c->n_blocks; b++)
             if (c->resident[b] && c->born[b] == node)
                 gone(c, b);
     }
     c->nodes++;
-    for (uint32_t i = run; i < c->length; i++) {
+    for (uint32_t i = run; i < end; i++) {
         come(c, c->path[i]);
         c->born[c->path[i]] = c->nodes;
         c->since[c->path[i]] = c->request;
@@ -258,6 +267,8 @@ static void costaware(struct block_cache *c)
     for (uint32_t i = 0; i < c->length; i++) {
         uint32_t b = c->path[i];
         if (i >= run) {
+            if (i >= c->limit)
+                return;
             if (c->size == c->capacity) {
                 uint32_t v = least_leaf(c);
                 if (v == NONE)
@@ -276,14 +287,14 @@ static void costaware(struct block_cache *c)
 }
 
 const struct block_policy block_policies_more[] = {
-    {"ttl", ttl, expire, NULL},
-    {"ttlfixed", ttlfixed, expire, NULL},
-    {"lruk", lruk, NULL, NULL},
-    {"gdsf", gdsf, NULL, NULL},
-    {"hyperbolic", hyperbolic, NULL, NULL},
-    {"wtinylfu", wtinylfu, wtinylfu_arrive, NULL},
-    {"watermark", watermark, watermark_arrive, NULL},
-    {"radix", NULL, NULL, radix},
-    {"costaware", NULL, NULL, costaware},
-    {NULL, NULL, NULL, NULL},
+    {"ttl", ttl, expire, NULL, NULL},
+    {"ttlfixed", ttlfixed, expire, NULL, NULL},
+    {"lruk", lruk, NULL, NULL, lruk_refused},
+    {"gdsf", gdsf, NULL, NULL, NULL},
+    {"hyperbolic", hyperbolic, NULL, NULL, NULL},
+    {"wtinylfu", wtinylfu, wtinylfu_arrive, NULL, NULL},
+    {"watermark", watermark, watermark_arrive, NULL, NULL},
+    {"radix", NULL, NULL, radix, NULL},
+    {"costaware", NULL, NULL, costaware, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
 };

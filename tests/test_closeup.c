@@ -143,11 +143,14 @@ static void watch(const struct log *l, const char *policy, bool isolated, uint64
         for (uint32_t i = 0; i < length[r]; i++)
             path[r][i] = block_of(l, isolated, r, i);
     }
+    const struct block_option tokens[] = { /* in blocks */
+        {"tokens", 32768 / l->rows.block_tokens},
+        {"head", (1024 + l->rows.block_tokens - 1) / l->rows.block_tokens},
+    };
     const struct block_log log = {
         .n_requests = l->rows.n, .n_blocks = MOST_BLOCKS * MOST_TENANTS,
         .path = (const uint32_t *const *)path, .length = length, .now_ns = l->t->arrival_ns,
-        .ttl_ns = KVC_RUNS_TTL_NS, .cost_blocks = 32768 / l->rows.block_tokens,
-        .left_by = w.left_by, .looked = judge_alone, .user = &w,
+        .session = l->session, .tenant = l->tenant, .option = tokens, .n_options = 2, .left_by = w.left_by, .looked = judge_alone, .user = &w,
     };
     block_policy_run(&log, policy, true, capacity, runs);
     for (uint32_t r = 0; r < l->rows.n; r++)
@@ -408,6 +411,8 @@ static void every_policy_runs_on_replicas(void **state)
                 part.rows = (struct twin_rows){.block_tokens = l.rows.block_tokens};
                 for (uint32_t r = k; r < l.rows.n; r += 2) {
                     arrival[part.rows.n] = l.t->arrival_ns[r];
+                    part.session[part.rows.n] = l.session[r];
+                    part.tenant[part.rows.n] = l.tenant[r];
                     twin_add(&part.rows, l.rows.row[r].ids, l.rows.row[r].n, l.rows.row[r].tokens);
                 }
                 t.arrival_ns = arrival;

@@ -130,7 +130,7 @@ static const struct range ranges[] = {
     {"tokens", 1, 100, 1},  {"seed", 0, 1000000, 1},  {"hir", 0, 1, 0.01},
     {"learning", 0, 2, 0.01}, {"discount", 0.001, 1, 0.001}, {"head", 0, 60, 1},
     {"headlevel", 0, 100, 5}, {"level", 0, 100, 5},   {"tenant", 0, 3, 1},
-    {"tenantlevel", 0, 100, 5}, {"duration", 0, 40, 1}, {"pause", 1, 40, 1},
+    {"times", 1, 4, 1},     {"memory", 0, 4, 1},      {"tenantlevel", 0, 100, 5}, {"duration", 0, 40, 1}, {"pause", 1, 40, 1},
 };
 
 static double draw(const char *option, uint64_t *rng)
@@ -148,31 +148,60 @@ static double draw(const char *option, uint64_t *rng)
 /* A policy with some of its options, in words and for the blocks. */
 struct choice {
     char spec[256];
-    struct block_option option[KVC_POLICY_OPTIONS];
-    uint32_t n;
+    const char *admission;
+    struct block_option option[KVC_POLICY_OPTIONS], admission_option[KVC_POLICY_OPTIONS];
+    uint32_t n, n_admission;
 };
 
-static void choose(struct choice *c, const char *policy, uint64_t *rng)
+/* Adds some options of a table to the words; returns how many. */
+static uint32_t draw_options(struct choice *c, const struct kvc_policy_option *table, uint32_t n,
+                             struct block_option *out, uint64_t *rng)
 {
-    uint32_t n;
-    const struct kvc_policy_option *table = kvc_runs_options(policy, &n);
-    size_t at = (size_t)snprintf(c->spec, sizeof(c->spec), "%s", policy);
-    c->n = 0;
+    uint32_t drawn = 0;
+    size_t at = strlen(c->spec);
     for (uint32_t i = 0; i < n; i++) {
         bool all = table[i].kind == KVC_OPTION_TIME || strcmp(table[i].name, "tokens") == 0 ||
                    strcmp(table[i].name, "head") == 0;
         if (!all && kvc_rng_below(rng, 2))
             continue; /* its default, unless that is too much for the logs of a test */
         double value = draw(table[i].name, rng);
-        c->option[c->n++] = (struct block_option){table[i].name, value};
+        out[drawn++] = (struct block_option){table[i].name, value};
         at += (size_t)snprintf(c->spec + at, sizeof(c->spec) - at, ":%s=%.6g%s", table[i].name,
                                value, table[i].kind == KVC_OPTION_TIME ? "ns" : "");
     }
+    return drawn;
+}
+
+/* One time in six without an admission policy. */
+static void choose(struct choice *c, const char *policy, uint64_t *rng)
+{
+    uint32_t n, admissions = 0;
+    const struct kvc_policy_option *table = kvc_runs_options(policy, &n);
+    snprintf(c->spec, sizeof(c->spec), "%s", policy);
+    c->n = draw_options(c, table, n, c->option, rng);
+    while (kvc_admission_names()[admissions])
+        admissions++;
+    c->admission = kvc_admission_names()[kvc_rng_below(rng, admissions)];
+    table = kvc_admission_options(c->admission, &n);
+    if (strcmp(c->admission, "always") != 0) {
+        size_t at = strlen(c->spec);
+        snprintf(c->spec + at, sizeof(c->spec) - at, "+%s", c->admission);
+    }
+    c->n_admission = draw_options(c, table, n, c->admission_option, rng);
     assert_int_equal(kvc_runs_check(c->spec, NULL), KVC_OK);
 }
 
 /* Blocks seen resident behind an absent one, by policy. */
 static uint64_t stray[64];
+
+/* By number: those that know no future, then that which does; NULL at the end. */
+static const char *policy(uint32_t number)
+{
+    const char *const *p = kvc_runs_policies();
+    for (; *p && number; p++)
+        number--;
+    return *p ? *p : number ? NULL : "optforced";
+}
 
 static void check(const struct forest *f, struct block_log *log, const char *spec,
                   uint64_t capacity, uint64_t number, uint64_t *strays)
@@ -209,6 +238,7 @@ static void runs_give_what_blocks_give(void **state)
 {
     const char *given = getenv("KVC_TEST_CASES"), *only = getenv("KVC_TEST_POLICY");
     uint64_t rng = kvc_rng_stream(7, "runs"), cases = given ? strtoull(given, NULL, 10) : 2000;
+    static uint32_t segment_end[SEGMENTS * 60];
     uint32_t length[REQUESTS], *path[REQUESTS];
     (void)state;
     for (uint64_t i = 0; i < cases; i++) {
@@ -217,15 +247,22 @@ static void runs_give_what_blocks_give(void **state)
         paths(&f, path, length);
         struct block_log log = {.n_requests = f.n_requests, .n_blocks = f.n_blocks,
                                 .path = (const uint32_t *const *)path, .length = length,
-                                .now_ns = f.now_ns, .session = f.session, .tenant = f.tenant};
+                                .now_ns = f.now_ns, .session = f.session, .tenant = f.tenant,
+                                .segment_end = segment_end};
+        for (uint32_t s = 0; s < f.n; s++)
+            for (uint32_t b = 0; b < f.len[s]; b++)
+                segment_end[f.first[s] + b] = f.depth[s] + f.len[s];
         uint64_t capacity = kvc_rng_below(&rng, f.n_blocks + 2);
-        for (const char *const *p = kvc_runs_policies(); *p; p++) {
+        for (uint32_t p = 0; policy(p); p++) {
             struct choice c;
-            choose(&c, *p, &rng);
+            choose(&c, policy(p), &rng);
             log.option = c.option;
             log.n_options = c.n;
-            if (!only || strcmp(only, *p) == 0)
-                check(&f, &log, c.spec, capacity, i, &stray[p - kvc_runs_policies()]);
+            log.admission = c.admission;
+            log.admission_option = c.admission_option;
+            log.n_admission_options = c.n_admission;
+            if (!only || strcmp(only, policy(p)) == 0)
+                check(&f, &log, c.spec, capacity, i, &stray[p]);
         }
         for (uint32_t r = 0; r < f.n_requests; r++)
             free(path[r]);
@@ -284,23 +321,38 @@ static bool line_in_docs(const char *begin, const char *end)
     return found;
 }
 
+static void options_are_in_docs(const char *name, const char *policy,
+                                const struct kvc_policy_option *o, uint32_t n)
+{
+    assert_in_range(n, 0, KVC_POLICY_OPTIONS);
+    for (uint32_t i = 0; i < n; i++) {
+        char begin[128], end[128];
+        snprintf(begin, sizeof(begin), "| `%s%s:%s` | %s |", name, policy, o[i].name,
+                 o[i].default_text);
+        snprintf(end, sizeof(end), "| %s |", o[i].help);
+        if (!line_in_docs(begin, end))
+            fail_msg("docs/policies.md lacks a row \"%s .. %s\"", begin, end);
+    }
+}
+
 /* Every option with its default and its words. */
 static void the_table_of_options_is_that_of_the_policies(void **state)
 {
     (void)state;
     if (access("docs/policies.md", R_OK))
         skip();
+    uint32_t n;
     for (const char *const *p = kvc_runs_policies(); *p; p++) {
-        uint32_t n;
         const struct kvc_policy_option *o = kvc_runs_options(*p, &n);
-        assert_in_range(n, 0, KVC_POLICY_OPTIONS);
-        for (uint32_t i = 0; i < n; i++) {
-            char begin[128], end[128];
-            snprintf(begin, sizeof(begin), "| `%s:%s` | %s |", *p, o[i].name, o[i].default_text);
-            snprintf(end, sizeof(end), "| %s |", o[i].help);
-            if (!line_in_docs(begin, end))
-                fail_msg("docs/policies.md lacks a row \"%s .. %s\"", begin, end);
-        }
+        options_are_in_docs("", *p, o, n);
+    }
+    for (const char *const *p = kvc_admission_names(); *p; p++) {
+        char row[64];
+        const struct kvc_policy_option *o = kvc_admission_options(*p, &n);
+        snprintf(row, sizeof(row), "| +%s |", *p);
+        if (!line_in_docs(row, "|"))
+            fail_msg("docs/policies.md lacks a row \"%s\"", row);
+        options_are_in_docs("+", *p, o, n);
     }
 }
 
@@ -316,6 +368,8 @@ static void options_that_make_no_sense_are_refused(void **state)
         {"ttl:ttl=300", "unit"},
         {"lru:k=2", "no options"},
         {"lrux", "no policy"},
+        {"lru+secnd", "did you mean"},
+        {"lru+second:times=0", "out of range"},
         {"a-name-much-longer-than-any-policy-has", "no policy has a name as long"},
     };
     (void)state;
@@ -329,6 +383,7 @@ static void options_that_make_no_sense_are_refused(void **state)
     }
     assert_int_equal(kvc_runs_check("LRUK:K=3", NULL), KVC_OK);
     assert_int_equal(kvc_runs_check("s3fifo:small=0.2:uses=1:ghosts=0", NULL), KVC_OK);
+    assert_int_equal(kvc_runs_check("s3fifo:small=0.2+ttl:ttl=1h", NULL), KVC_OK);
 }
 
 /* After runs_give_what_blocks_give. */
@@ -337,12 +392,12 @@ static void the_table_says_which_policies_leave_holes(void **state)
     (void)state;
     if (access("docs/policies.md", R_OK) || getenv("KVC_TEST_POLICY"))
         skip();
-    for (const char *const *p = kvc_runs_policies(); *p; p++) {
+    for (uint32_t p = 0; policy(p); p++) {
         char closed[8] = "";
-        assert_true(documented(*p, closed));
-        bool holes = stray[p - kvc_runs_policies()] > 0;
+        assert_true(documented(policy(p), closed));
+        bool holes = stray[p] > 0;
         if (strcmp(closed, holes ? "no" : "yes") != 0)
-            fail_msg("%s: %s holes were seen, the table says closed: %s", *p,
+            fail_msg("%s: %s holes were seen, the table says closed: %s", policy(p),
                      holes ? "some" : "no", closed);
     }
 }
