@@ -214,6 +214,7 @@ static void run_unhold(struct kvc_pool *pool, uint32_t i)
     if (--r->holders)
         return;
     count_queued(pool, r, true);
+    pool->over |= pool->rules != NULL;
     if (!r->queued)
         queue_last(pool, i);
     queue_join(pool, i);

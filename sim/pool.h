@@ -77,6 +77,7 @@ struct kvc_pool {
     struct kvc_expiry *expiries; /* per TTL of the rules */
     struct kvc_meter *meter;     /* told who stores and evicts how much; may be NULL */
     uint64_t page_bytes, block_bytes; /* for it */
+    bool over;                   /* some class may have come beyond a hard quota */
     uint32_t expiring;           /* the TTL whose blocks leave now */
     uint32_t free_run;
     uint32_t *first;           /* per segment: its chain of runs */
@@ -128,8 +129,8 @@ void kvc_pool_take(struct kvc_pool *pool, uint64_t pages);
 uint64_t kvc_pool_room(struct kvc_pool *pool, uint64_t pages);
 /* Charges tenant with pages, or takes them off: for what is taken and not yet published. */
 void kvc_pool_charge(struct kvc_pool *pool, uint32_t tenant, int64_t pages);
-/* A tenant with a hard quota keeps no more without holder than that leaves. */
-void kvc_pool_trim(struct kvc_pool *pool, uint32_t tenant);
+/* Tenants with a hard quota keep no more without holder than that leaves. */
+void kvc_pool_trim(struct kvc_pool *pool);
 /* When the next block's time is up, KVC_TIME_NONE: never; and those whose time it is leave. */
 uint64_t kvc_pool_next_expiry(const struct kvc_pool *pool);
 void kvc_pool_expire(struct kvc_pool *pool);

@@ -15,6 +15,7 @@ void kvc_pool_run_charge(struct kvc_pool *pool, const struct kvc_run *r, bool mo
     if (!more)
         pages = -pages;
     pool->classes[kvc_pool_class_of(pool, r->tenant)].used += pages;
+    pool->over |= pool->rules && more;
     if (pool->meter)
         kvc_meter_charge(pool->meter, r->tenant, pages * pool->page_bytes);
 }
@@ -230,16 +231,23 @@ uint64_t kvc_pool_room(struct kvc_pool *pool, uint64_t pages)
     return room > excess ? room - excess : 0;
 }
 
-void kvc_pool_trim(struct kvc_pool *pool, uint32_t tenant)
+/* Whether the class is beyond a hard quota. */
+static uint64_t hard_excess(const struct kvc_pool *pool, uint32_t c)
 {
-    if (!pool->rules)
-        return;
-    pool->by = tenant;
-    uint32_t i, c = own_class(pool);
+    const struct kvc_pool_limits *l = &pool->rules->limits[c];
+    return l->mode == KVC_QUOTA_HARD ? above(pool->classes[c].used, l->quota) : 0;
+}
+
+void kvc_pool_trim(struct kvc_pool *pool)
+{
+    uint32_t i;
     uint64_t excess;
-    while (pool->rules->limits[c].mode == KVC_QUOTA_HARD && (excess = own_excess(pool, 0)) &&
-           (i = oldest(pool, c)) != NONE)
-        evict_from(pool, i, excess);
+    for (uint32_t c = 0; pool->over && c < pool->rules->n_classes; c++)
+        while ((excess = hard_excess(pool, c)) && (i = oldest(pool, c)) != NONE) {
+            pool->by = pool->runs[i].tenant; /* it makes way for itself */
+            evict_from(pool, i, excess);
+        }
+    pool->over = false;
 }
 
 /* ---- time ---- */

@@ -47,7 +47,7 @@ void kvc_job_publish(struct kvc_engine *e, struct kvc_replica *r, uint32_t job, 
     j->has_copies |= kvc_pool_publish(&r->pool, path, j->held, to, job, false, j->has_copies);
     j->held = to;
     note_published(e, path, to);
-    kvc_pool_trim(&r->pool, j->tenant);
+    kvc_pool_trim(&r->pool);
 }
 
 void kvc_job_release(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
@@ -59,7 +59,7 @@ void kvc_job_release(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
     if (j->held)
         kvc_pool_release(&r->pool, kvc_engine_path(e, j->leaf, 0), 0, j->held, job,
                          j->has_copies);
-    kvc_pool_trim(&r->pool, j->tenant);
+    kvc_pool_trim(&r->pool);
     j->held = j->hit_blocks = j->hit_pages = 0;
     j->alloc_pages = 0;
     j->has_copies = false;

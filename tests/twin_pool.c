@@ -145,19 +145,20 @@ static struct copy *victim(struct twin *tw, const struct replica *rep, uint32_t 
 }
 
 /* A hard quota keeps nothing beyond it that nobody holds. */
-static void trim(struct twin *tw, struct replica *rep, uint32_t tenant)
+static void trim(struct twin *tw, struct replica *rep)
 {
-    while (tw->ruled && tw->rules[tenant].mode == KVC_QUOTA_HARD) {
+    for (uint32_t t = 0; tw->ruled && t < tw->n_tenants;) {
         struct twin_use *use = use_of(tw, rep);
         struct copy *c = rep->q_head;
-        bool over = use[tenant].used > tw->rules[tenant].quota[0];
+        bool over = tw->rules[t].mode == KVC_QUOTA_HARD && use[t].used > tw->rules[t].quota[0];
 
         kvc_free(use);
-        while (c && c->tenant != tenant)
+        while (c && c->tenant != t)
             c = c->q_next;
-        if (!over || !c)
-            return;
-        evict(tw, rep, c, tenant);
+        if (over && c)
+            evict(tw, rep, c, t);
+        else
+            t++;
     }
 }
 
@@ -255,7 +256,7 @@ void pool_publish(struct twin *tw, struct replica *rep, struct req *r, uint32_t 
         r->held[r->pub] = copy;
         tw->ever_published[copy->node] = true;
     }
-    trim(tw, rep, r->tenant);
+    trim(tw, rep);
 }
 
 void pool_release(struct twin *tw, struct replica *rep, struct req *r)
@@ -282,5 +283,5 @@ void pool_release(struct twin *tw, struct replica *rep, struct req *r)
     }
     r->anon = r->new_pages = 0;
     r->pub = r->h = r->usable = 0;
-    trim(tw, rep, r->tenant);
+    trim(tw, rep);
 }
