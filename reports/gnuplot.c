@@ -272,7 +272,7 @@ enum kvc_status kvc_plot_draw(const struct kvc_text *scripts, struct kvc_text *p
 enum kvc_status kvc_plots_draw(struct kvc_plots *plots, const struct kvc_result *result,
                                const struct kvc_findings *findings, struct kvc_error *err)
 {
-    int heights[KVC_PLOTS] = {400, 400, 450, 62, 420};
+    int heights[KVC_PLOTS] = {400, 400, 450, 62, 390};
     struct kvc_text scripts[2 * KVC_PLOTS], pictures[2 * KVC_PLOTS];
     memset(plots, 0, sizeof(*plots));
     memset(scripts, 0, sizeof(scripts));

@@ -178,9 +178,10 @@ static void put_what_if(const struct view *v, const struct kvc_what_if *w)
         kvc_text_add(t, "</tr>\n");
     }
     kvc_html_end_table(t);
-    kvc_text_addf(t, "<p class=\"note\">%s tokens hit by %s with it, %s without.</p>\n",
-                  kvc_fmt_tokens((double)hits).s, noisy ? "the others" : "all",
-                  kvc_fmt_tokens((double)then).s);
+    kvc_text_addf(t, noisy ? "<p class=\"note\">The others hit %s tokens beside it, %s without it.</p>\n"
+                           : "<p class=\"note\">All hit %s tokens together, %s apart: the difference "
+                             "is the price of isolation.</p>\n",
+                  kvc_fmt_tokens((double)hits).s, kvc_fmt_tokens((double)then).s);
 }
 
 void kvc_html_tenants(const struct kvc_page *p)
