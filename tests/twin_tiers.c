@@ -703,7 +703,7 @@ static void expire_instance(struct twin *tw, int k, uint32_t i)
             break;
         evict(tw, k, inst, best, TWIN_TTL, &gone);
     }
-    while (instance_of(tw, k, rep) != i) /* the first replica that uses it */
+    while (gone.n && instance_of(tw, k, rep) != i) /* the first replica that uses it */
         rep++;
     pass_down(tw, k, &gone, &tw->rep[rep]);
 }
