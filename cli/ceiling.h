@@ -45,6 +45,7 @@ struct ceiling {
     size_t n_tiers;
     struct ceiling_closeups *closeups; /* NULL: none of its options was given */
     struct kvc_cost_bound *cost; /* by point; NULL: not asked for */
+    uint32_t sample_weight;      /* 0: exact */
 };
 
 static inline uint64_t ceiling_block_bytes(const struct ceiling *c)
@@ -75,6 +76,10 @@ enum kvc_status kvc_ceiling_fill_cost(struct ceiling *c, struct kvc_error *err);
 void kvc_ceiling_cost_json(struct kvc_json *j, const struct ceiling *c);
 void kvc_ceiling_cost_text(const struct ceiling *c);
 
+/* Checks the words before the trace is read; then computes and prints estimates. */
+enum kvc_status kvc_ceiling_sample_words(struct ceiling *c, struct kvc_error *err);
+enum kvc_status kvc_ceiling_sample_run(struct ceiling *c, struct kvc_error *err);
+
 /* Checks the words before the trace is read; then take_router for each router. */
 enum kvc_status kvc_ceiling_closeup_words(struct ceiling *c, struct kvc_error *err);
 enum kvc_status kvc_ceiling_take_router(struct ceiling *c, const char *word, struct kvc_error *err);
@@ -92,6 +97,7 @@ void kvc_ceiling_closeup_json(struct kvc_json *j, const struct ceiling *c);
 enum kvc_status kvc_ceiling_closeup_text(const struct ceiling *c, struct kvc_error *err);
 void kvc_ceiling_closeup_clear(struct ceiling *c);
 
+void kvc_ceiling_print_head(const struct ceiling *c);
 enum kvc_status kvc_ceiling_print_json(const struct ceiling *c, struct kvc_error *err);
 enum kvc_status kvc_ceiling_print_text(const struct ceiling *c, struct kvc_error *err);
 

@@ -156,7 +156,7 @@ static void print_row(const struct ceiling *c, const char *capacity, const char 
     putchar('\n');
 }
 
-static void print_head(const struct ceiling *c)
+void kvc_ceiling_print_head(const struct ceiling *c)
 {
     const struct kvc_trace_stats *s = &c->stats;
     if (!s->has_tokens) {
@@ -222,7 +222,7 @@ static enum kvc_status print_gaps(const struct ceiling *c, struct kvc_error *err
 enum kvc_status kvc_ceiling_print_text(const struct ceiling *c, struct kvc_error *err)
 {
     int name = name_width(c);
-    print_head(c);
+    kvc_ceiling_print_head(c);
     printf("\n%12s", "capacity");
     if (c->bytes_per_token)
         printf(" %11s", "");

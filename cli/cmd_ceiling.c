@@ -29,6 +29,8 @@ static const struct kvc_cli_option options[] = {
     {"certify", NULL, NULL, "prove the optimum at each capacity and check the proof"},
     {"tiers", "LIST", NULL,
      "what no placement in a chain of tiers can beat, fastest first: hbm=20000,dram=512GiB"},
+    {"sample", "SHARE", NULL,
+     "estimates with bands, from samples of that share of the prefix trees (0.05)"},
     {"cost", NULL, NULL, "bound what hits save, where deeper blocks cost more to compute again"},
     {"gpu", "NAME", NULL, "the same in seconds of that GPU, with --model"},
     {"model", "NAME", NULL, "model whose KV the blocks hold, for sizes in bytes"},
@@ -288,6 +290,8 @@ static enum kvc_status check_words(struct ceiling *c, struct kvc_error *err)
     if (st == KVC_OK && kvc_cli_value(c->cli, "tiers"))
         st = each_of(c, "--tiers", NULL, take_tier, err);
     if (st == KVC_OK)
+        st = kvc_ceiling_sample_words(c, err);
+    if (st == KVC_OK)
         st = kvc_ceiling_closeup_words(c, err);
     if (st == KVC_OK && c->closeups)
         st = each_of(c, "--router", "round-robin", kvc_ceiling_take_router, err);
@@ -295,6 +299,19 @@ static enum kvc_status check_words(struct ceiling *c, struct kvc_error *err)
     if (st == KVC_ERR_INPUT || st == KVC_ERR_UNSUPPORTED)
         st = err->status = KVC_ERR_USAGE;
     return st;
+}
+
+static enum kvc_status show(struct ceiling *c, struct kvc_error *err)
+{
+    enum kvc_status st = KVC_OK;
+    if (c->sample_weight) {
+        st = each_of(c, "--capacity", NULL, take_capacity, err);
+        return st == KVC_OK ? kvc_ceiling_sample_run(c, err) : st;
+    }
+    st = compute(c, err);
+    if (st != KVC_OK)
+        return st;
+    return (kvc_cli_json(c->cli) ? kvc_ceiling_print_json : kvc_ceiling_print_text)(c, err);
 }
 
 static int ceiling_main(struct kvc_cli *cli)
@@ -310,9 +327,7 @@ static int ceiling_main(struct kvc_cli *cli)
     if (st == KVC_OK)
         st = open_trace(&c, &err);
     if (st == KVC_OK)
-        st = compute(&c, &err);
-    if (st == KVC_OK)
-        st = (kvc_cli_json(cli) ? kvc_ceiling_print_json : kvc_ceiling_print_text)(&c, &err);
+        st = show(&c, &err);
     if (st != KVC_OK)
         rc = kvc_cli_fail(cli, &err);
     kvc_ceiling_proof_clear(&c);

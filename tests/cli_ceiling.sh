@@ -57,6 +57,13 @@ holds "what hits save, between two bounds" '"cost":{"unit":"first_blocks","point
     '"content":7.078125,"upper_bound":6.046875,"reached":6.046875,"reached_by":"opt"}]}'
 ceiling --capacity 2 --model llama-3.1-8b --gpu h100-sxm
 holds "in seconds of a GPU" '"cost":{"unit":"gpu_seconds","points":[{"capacity_blocks":2,'
+# of so small a trace everything is kept: exact, and a warning
+"$kvcast" ceiling "$dir/t.jsonl" --sample 0.1 --capacity 3 --policy lru,opt --json 2>"$dir/err" |
+    tr -d ' \n' >"$dir/flat"
+holds "samples, with what they keep" '"kept_share":1,"valid":false,' \
+    '"policy":"lru","capacity_blocks":3,"capacity_bytes":null,"raw_block_hit_rate":0.46153846153' \
+    '"policy":"opt","capacity_blocks":3,"capacity_bytes":null,"raw_block_hit_rate":0.53846153846'
+grep -q "run without --sample" "$dir/err"; report $? "and a warning where they are no use"
 # ranks hit, by request: a1 b2 | a1 b2 c4 | a2 b3 d5
 ceiling --capacity 1 --policy LRU --curve all
 holds "the curve, every change of slope" '"curve":[[0,0],[1,2],[2,5],[5,8]]'
@@ -104,6 +111,9 @@ refused "an unknown KV dtype" 2 "fp8_e4m3" ceiling x --model llama-3.1-8b --kv-d
 refused "a KV dtype without a model" 2 "without --model" ceiling x --kv-dtype fp8
 refused "an unknown GPU names the nearest" 2 'did you mean "h100' ceiling x --model llama-3.1-8b --gpu h100
 refused "a GPU without a model" 2 "needs --model" ceiling x --gpu h100-sxm
+refused "a sample that is most of it" 2 "0.0001 to 0.125" ceiling x --sample 0.5
+refused "a sample without capacities" 2 "needs --capacity" ceiling x --sample 0.1
+refused "a sample of what is exact" 2 "not with --certify" ceiling x --sample 0.1 --capacity 3 --certify
 refused "a tier without a capacity" 2 "not NAME=CAPACITY" ceiling x --tiers hbm
 refused "a tier of bytes without a model" 2 "tiers: .*needs --model" ceiling x --tiers hbm=80GiB
 refused "a curve that is not all" 2 "all" ceiling x --curve=some

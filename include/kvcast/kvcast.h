@@ -354,6 +354,21 @@ struct kvc_cost_bound {
 KVC_API enum kvc_status kvc_ceiling_cost(const struct kvc_trace *trace, const double *upto,
                                          uint64_t capacity_blocks, struct kvc_cost_bound *out,
                                          struct kvc_error *err);
+/* Rates from samples of whole prefix trees, for traces that take too long or too much memory beside
+ * them: one in weight (>= 8) subtrees is drawn, eight disjoint times; docs/ceilings.md. */
+struct kvc_sampled {
+    double raw_block_hit_rate, low, high; /* the band is meant to hold the exact rate in 95 % */
+};
+struct kvc_sampling {
+    uint64_t subtrees;  /* to draw from */
+    double trunk_share; /* of block touches: above the cuts, in every sample */
+    double kept_share;  /* of block touches: in a sample, on average */
+};
+KVC_API enum kvc_status kvc_ceiling_sample(const struct kvc_trace *trace, const char *policy,
+                                           uint32_t weight, uint64_t seed,
+                                           const uint64_t *capacity_blocks, size_t n,
+                                           struct kvc_sampled *out, struct kvc_sampling *how,
+                                           struct kvc_error *err);
 /* Why no cache of that capacity has more raw hit blocks than the optimum: a schedule that has them,
  * and instants that prove that none has more (docs/ceilings.md). */
 struct kvc_certificate {

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * ceiling --sample: rates with bands, from samples of whole prefix trees. */
+#include "cli/ceiling.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "cli/trace_args.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FEW_SUBTREES 10   /* in a sample; with fewer the spread of samples says little */
+#define MOST_KEPT 0.5     /* of the touches; beyond it the exact run costs little more */
+
+enum kvc_status kvc_ceiling_sample_words(struct ceiling *c, struct kvc_error *err)
+{
+    static const char *const others[] = {"certify", "tiers", "cost", "gpu", "curve", "by",
+                                         "replicas", "router", "isolate", "why"};
+    const char *text = kvc_cli_value(c->cli, "sample");
+    double rate;
+    if (!text)
+        return KVC_OK;
+    enum kvc_status st = kvc_parse_double(text, "--sample", &rate, err);
+    if (st != KVC_OK || !(rate >= 1e-4 && rate <= 0.125))
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--sample", "%.32s is not a share of the "
+                           "trace from 0.0001 to 0.125", text);
+    if (!kvc_cli_value(c->cli, "capacity"))
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--sample", "needs --capacity: which "
+                           "capacities are worth a look takes the exact curve");
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (kvc_cli_flag(c->cli, others[i]))
+            return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--sample", "goes with --capacity and "
+                               "--policy only, not with --%s, which is exact", others[i]);
+    c->sample_weight = (uint32_t)(1 / rate + 0.5);
+    return KVC_OK;
+}
+
+static bool worth_sampling(const struct ceiling *c, const struct kvc_sampling *how)
+{
+    return how->kept_share <= MOST_KEPT && how->subtrees >= FEW_SUBTREES * (uint64_t)c->sample_weight;
+}
+
+static void warn(const struct ceiling *c, const struct kvc_sampling *how)
+{
+    if (kvc_cli_quiet(c->cli) || !c->stats.has_prefix || worth_sampling(c, how))
+        return;
+    if (how->kept_share > MOST_KEPT)
+        fprintf(stderr, "kvcast: warning: few families of prompts hold most of this trace, so that a "
+                "sample keeps %s of its touches: run without --sample\n",
+                kvc_fmt_percent(how->kept_share).s);
+    else
+        fprintf(stderr, "kvcast: warning: %s subtrees are too few to draw one in %" PRIu32 " of: "
+                "bands say little; take a larger share, or run without --sample\n",
+                kvc_fmt_count(how->subtrees).s, c->sample_weight);
+}
+
+static enum kvc_status print_json(const struct ceiling *c, const struct kvc_sampled *s,
+                                  const struct kvc_sampling *how, struct kvc_error *err)
+{
+    struct kvc_json j;
+    kvc_cli_json_begin(&j, "kvcast.ceiling.v1");
+    kvc_cli_json_trace(&j, &c->stats);
+    kvc_json_open_object(&j, "sample");
+    kvc_json_u64(&j, "one_in", c->sample_weight);
+    kvc_json_u64(&j, "subtrees", how->subtrees);
+    kvc_json_double(&j, "trunk_share", how->trunk_share);
+    kvc_json_double(&j, "kept_share", how->kept_share);
+    kvc_json_bool(&j, "valid", worth_sampling(c, how));
+    kvc_json_open_array(&j, "points");
+    for (size_t i = 0; i < c->n_points && c->stats.has_prefix; i++)
+        for (size_t p = 0; p < c->n_policies; p++) {
+            const struct kvc_sampled *x = &s[p * c->n_points + i];
+            kvc_json_open_object(&j, NULL);
+            kvc_json_string(&j, "policy", c->policy[p]);
+            kvc_ceiling_json_capacity(&j, c, &c->point[i]);
+            kvc_json_double(&j, "raw_block_hit_rate", x->raw_block_hit_rate);
+            kvc_json_open_array(&j, "band");
+            kvc_json_double(&j, NULL, x->low);
+            kvc_json_double(&j, NULL, x->high);
+            kvc_json_close(&j);
+            kvc_json_close(&j);
+        }
+    kvc_json_close(&j);
+    kvc_json_close(&j);
+    return kvc_cli_json_print(&j, err);
+}
+
+static void print_text(const struct ceiling *c, const struct kvc_sampled *s,
+                       const struct kvc_sampling *how)
+{
+    printf("\nestimates from eight samples of one in %" PRIu32 " of %s subtrees of prompts, each with "
+           "%s of the block touches\n(%s are above all subtrees and always kept)\n\n%12s  %-10s %12s "
+           "%23s\n", c->sample_weight, kvc_fmt_count(how->subtrees).s,
+           kvc_fmt_percent(how->kept_share).s, kvc_fmt_percent(how->trunk_share).s, "blocks",
+           "policy", "raw hit rate", "band of 95 %");
+    for (size_t i = 0; i < c->n_points; i++)
+        for (size_t p = 0; p < c->n_policies; p++) {
+            const struct kvc_sampled *x = &s[p * c->n_points + i];
+            printf("%12s  %-10s", ceiling_blocks_text(c->point[i].blocks).s, c->policy[p]);
+            printf(" %11s%%", kvc_fmt_fixed(100 * x->raw_block_hit_rate, 3, false).s);
+            printf(" %10s%%", kvc_fmt_fixed(100 * x->low, 3, false).s);
+            printf(" %10s%%\n", kvc_fmt_fixed(100 * x->high, 3, false).s);
+        }
+}
+
+enum kvc_status kvc_ceiling_sample_run(struct ceiling *c, struct kvc_error *err)
+{
+    struct kvc_sampling how = {0};
+    uint64_t *capacity = kvc_malloc(c->n_points, sizeof(*capacity));
+    struct kvc_sampled *s = kvc_calloc(c->n_points * c->n_policies, sizeof(*s));
+    enum kvc_status st = capacity && s ? KVC_OK : kvc_fail_nomem(err);
+    for (size_t i = 0; i < c->n_points && st == KVC_OK; i++)
+        capacity[i] = c->point[i].blocks;
+    for (size_t p = 0; p < c->n_policies && st == KVC_OK; p++)
+        st = kvc_ceiling_sample(c->trace, c->policy[p], c->sample_weight, kvc_cli_seed(c->cli),
+                                capacity, c->n_points, s + p * c->n_points, &how, err);
+    if (st == KVC_OK)
+        warn(c, &how);
+    if (st == KVC_OK && kvc_cli_json(c->cli)) {
+        st = print_json(c, s, &how, err);
+    } else if (st == KVC_OK) {
+        kvc_ceiling_print_head(c);
+        if (c->stats.has_prefix)
+            print_text(c, s, &how);
+    }
+    kvc_free(s);
+    kvc_free(capacity);
+    return st;
+}
