@@ -55,8 +55,8 @@ void kvc_ceiling_cost_text(const struct ceiling *c)
     if (!c->cost)
         return;
     bool seconds = kvc_cli_value(c->cli, "gpu") != NULL;
-    printf("\nwhat hits of full blocks save, in %s; the optimum lies between a schedule that fits and "
-           "a bound by relaxation\n%12s %14s %14s %14s %9s\n",
+    printf("\nwhat hits of full blocks save, in %s; the optimum lies between a schedule that fits "
+           "and a bound by relaxation\n%12s %14s %14s %14s %9s\n",
            seconds ? "GPU seconds of prefill" : "costs of a first block (docs/ceilings.md)",
            "blocks", "endless room", "at most", "reached", "between");
     for (size_t i = 0; i < c->n_points; i++) {
@@ -65,6 +65,7 @@ void kvc_ceiling_cost_text(const struct ceiling *c)
                kvc_fmt_fixed(b->content, 1, true).s);
         printf(" %14s", kvc_fmt_fixed(b->upper, 1, true).s);
         printf(" %14s", kvc_fmt_fixed(b->reached, 1, true).s);
-        printf(" %9s\n", b->upper > 0 ? kvc_fmt_percent((b->upper - b->reached) / b->upper).s : "-");
+        printf(" %9s\n",
+               b->upper > 0 ? kvc_fmt_percent((b->upper - b->reached) / b->upper).s : "-");
     }
 }

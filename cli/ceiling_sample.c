@@ -39,7 +39,8 @@ enum kvc_status kvc_ceiling_sample_words(struct ceiling *c, struct kvc_error *er
 
 static bool worth_sampling(const struct ceiling *c, const struct kvc_sampling *how)
 {
-    return how->kept_share <= MOST_KEPT && how->subtrees >= FEW_SUBTREES * (uint64_t)c->sample_weight;
+    return how->kept_share <= MOST_KEPT &&
+           how->subtrees >= FEW_SUBTREES * (uint64_t)c->sample_weight;
 }
 
 static void warn(const struct ceiling *c, const struct kvc_sampling *how)
@@ -47,8 +48,8 @@ static void warn(const struct ceiling *c, const struct kvc_sampling *how)
     if (kvc_cli_quiet(c->cli) || !c->stats.has_prefix || worth_sampling(c, how))
         return;
     if (how->kept_share > MOST_KEPT)
-        fprintf(stderr, "kvcast: warning: few families of prompts hold most of this trace, so that a "
-                "sample keeps %s of its touches: run without --sample\n",
+        fprintf(stderr, "kvcast: warning: few families of prompts hold most of this trace, so that "
+                "a sample keeps %s of its touches: run without --sample\n",
                 kvc_fmt_percent(how->kept_share).s);
     else
         fprintf(stderr, "kvcast: warning: %s subtrees are too few to draw one in %" PRIu32 " of: "
@@ -90,9 +91,9 @@ static enum kvc_status print_json(const struct ceiling *c, const struct kvc_samp
 static void print_text(const struct ceiling *c, const struct kvc_sampled *s,
                        const struct kvc_sampling *how)
 {
-    printf("\nestimates from eight samples of one in %" PRIu32 " of %s subtrees of prompts, each with "
-           "%s of the block touches\n(%s are above all subtrees and always kept)\n\n%12s  %-10s %12s "
-           "%23s\n", c->sample_weight, kvc_fmt_count(how->subtrees).s,
+    printf("\nestimates from eight samples of one in %" PRIu32 " of %s subtrees of prompts, each "
+           "with %s of the block touches\n(%s are above all subtrees and always kept)\n\n"
+           "%12s  %-10s %12s %23s\n", c->sample_weight, kvc_fmt_count(how->subtrees).s,
            kvc_fmt_percent(how->kept_share).s, kvc_fmt_percent(how->trunk_share).s, "blocks",
            "policy", "raw hit rate", "band of 95 %");
     for (size_t i = 0; i < c->n_points; i++)

@@ -53,8 +53,8 @@ void kvc_ceiling_tiers_text(const struct ceiling *c)
     double tokens = 0, blocks = 0;
     if (c->n_tiers == 0)
         return;
-    printf("\nthe best of all placements in tiers, each block in one of them: hit there, and there or "
-           "faster\n%-12s %14s %21s %21s\n%-12s %14s %10s %10s %10s %10s\n", "", "",
+    printf("\nthe best of all placements in tiers, each block in one of them: hit there, and there "
+           "or faster\n%-12s %14s %21s %21s\n%-12s %14s %10s %10s %10s %10s\n", "", "",
            "input tokens (usable)", "blocks (raw)", "tier", "blocks", "there", "or faster", "there",
            "or faster");
     for (size_t i = 0; i < c->n_tiers; i++) {

@@ -32,7 +32,7 @@ double kvc_ladder_gap(const struct kvc_ladder *l, enum kvc_gap gap, enum kvc_lad
 /* The lowest rung looked at. */
 double kvc_ladder_reached(const struct kvc_ladder *l, enum kvc_ladder_rate rate);
 
-/* "gaps": { "token_hit_rate": { "content", "sharing", .., "reached" }, "raw_block_hit_rate": .. } */
+/* "gaps": {"token_hit_rate": {"content", "sharing", .., "reached"}, "raw_block_hit_rate": {..}} */
 void kvc_ladder_json(struct kvc_json *j, const struct kvc_ladder *l, bool has_tokens);
 /* One table of n ladders, in points; a column for each cause that any of them looked at. */
 void kvc_ladder_text(struct kvc_text *t, const struct kvc_ladder *l, size_t n, bool has_tokens);

@@ -36,7 +36,7 @@ static enum kvc_status rates_of(const struct kvc_ceiling_view *v, const char *po
     return status;
 }
 
-/* One of the three capacities looked at, of all samples: the mean and half the width of its band. */
+/* Of all samples at one of the three capacities looked at: the mean, and half of its band. */
 static double mean_of(const double *rate, size_t stride, double *half)
 {
     double mean = 0, squares = 0;

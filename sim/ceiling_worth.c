@@ -33,7 +33,8 @@ static void by_model(struct worth *w, const struct kvc_step_model *model)
     for (uint32_t k = 0; k < w->n; k++) {
         uint64_t past = (uint64_t)k * size;
         struct kvc_chunk chunk = {tokens, past < UINT32_MAX ? (uint32_t)past : UINT32_MAX};
-        double block_s = (double)kvc_step_ns(model, &chunk, 1, 0, 0, 0, NULL) * 1e-9 * size / tokens;
+        double chunk_s = (double)kvc_step_ns(model, &chunk, 1, 0, 0, 0, NULL) * 1e-9;
+        double block_s = chunk_s * size / tokens;
         dearest = block_s > dearest ? block_s : dearest;
         w->upto[k + 1] = w->upto[k] + dearest;
     }

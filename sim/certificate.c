@@ -146,7 +146,8 @@ enum kvc_status kvc_certificate_check(const struct kvc_trace *trace,
     if (status)
         return status;
     if (certificate->n_requests != v.n_requests)
-        return kvc_fail(err, KVC_ERR_USAGE, "the certificate is of %llu requests, the trace has %llu",
+        return kvc_fail(err, KVC_ERR_USAGE,
+                        "the certificate is of %llu requests, the trace has %llu",
                         (unsigned long long)certificate->n_requests,
                         (unsigned long long)v.n_requests);
     struct check k = {.v = &v, .c = certificate};

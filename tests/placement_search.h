@@ -14,7 +14,7 @@ struct search {
     unsigned tiers;
     uint64_t capacity[SEARCH_TIERS];   /* blocks */
     double tier_worth[SEARCH_TIERS];   /* of a hit there .. */
-    const double *depth_worth;         /* .. times this, by the block's place in its prompt; NULL: 1 */
+    const double *depth_worth;         /* .. times this, by its place in the prompt; NULL: 1 */
 };
 
 /* The most that leading runs of resident blocks can be worth in all; rows without partial tails in

@@ -19,7 +19,8 @@ static void gaps_add_up_whatever_is_left_out(void **state)
     (void)state;
     uint64_t rng = kvc_rng_stream(1, "ladder");
     for (unsigned mask = 0; mask < 1u << KVC_GAPS; mask++)
-        for (int rate = KVC_LADDER_TOKENS; rate <= KVC_LADDER_RAW_BLOCKS; rate++) {
+        for (int tokens = 0; tokens < 2; tokens++) {
+            enum kvc_ladder_rate rate = tokens ? KVC_LADDER_TOKENS : KVC_LADDER_RAW_BLOCKS;
             struct kvc_hits content = {.tokens = 640, .blocks = 1024, .hit_tokens = 512,
                                        .raw_hit_blocks = 1000}, rung[KVC_GAPS];
             struct kvc_ladder l = {.policy = "lru", .content = &content};
@@ -29,7 +30,7 @@ static void gaps_add_up_whatever_is_left_out(void **state)
                 rung[g].raw_hit_blocks = kvc_rng_below(&rng, 1000);
                 l.below[g] = mask >> g & 1 ? &rung[g] : NULL;
             }
-            double left = rate == KVC_LADDER_TOKENS ? 0.8 : 1000.0 / 1024;
+            double left = tokens ? 0.8 : 1000.0 / 1024;
             for (unsigned g = 0; g < KVC_GAPS; g++) {
                 double gap = kvc_ladder_gap(&l, g, rate);
                 assert_true(isnan(gap) == !(mask >> g & 1));
@@ -53,7 +54,7 @@ static void text_and_json_show_the_same(void **state)
     kvc_ladder_text(&t, &l, 1, true);
     assert_false(t.failed);
     assert_non_null(strstr(t.buf, "content   capacity    routing    reached\n"));
-    assert_non_null(strstr(t.buf, "12,000  lru           80.000%     10.000     25.000    45.000%\n"));
+    assert_non_null(strstr(t.buf, "12,000  lru           80.000%     10.000     25.000    45.000%"));
     kvc_text_clear(&t);
     struct kvc_json j;
     kvc_json_init(&j, false);
