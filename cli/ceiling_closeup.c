@@ -113,7 +113,7 @@ static enum kvc_status prepare(struct ceiling *c, struct kvc_error *err)
     struct ceiling_closeups *u = c->closeups;
     size_t n = c->n_policies * u->n_routers;
     enum kvc_status st = KVC_OK;
-    const char **policy = kvc_malloc(n, sizeof(*policy));
+    const char **policy = kvc_calloc(n, sizeof(*policy)); /* the first of each is c's, moved */
     u->closeup = kvc_calloc(u->n_routers, sizeof(struct kvc_closeup *));
     u->label = kvc_calloc(n, sizeof(char *));
     if (!policy || !u->closeup || !u->label) {
@@ -124,9 +124,13 @@ static enum kvc_status prepare(struct ceiling *c, struct kvc_error *err)
         const struct kvc_closeup_options o = options_of(c, u->router[i]);
         st = kvc_closeup_create(&u->closeup[i], c->trace, &o, err);
     }
+    for (size_t i = 0; i < n; i++) {
+        const char *own = c->policy[i / u->n_routers];
+        policy[i] = i % u->n_routers ? kvc_strdup(own) : own;
+        st = st == KVC_OK && !policy[i] ? kvc_fail_nomem(err) : st;
+    }
     for (size_t i = 0; i < n && st == KVC_OK; i++) {
         char label[128];
-        policy[i] = c->policy[i / u->n_routers];
         snprintf(label, sizeof(label), u->asked.replicas > 1 ? "%s/%s" : "%s", policy[i],
                  u->router[i % u->n_routers]);
         u->label[u->n_labels++] = kvc_strdup(label);
@@ -134,7 +138,7 @@ static enum kvc_status prepare(struct ceiling *c, struct kvc_error *err)
     }
     kvc_free(c->policy);
     c->policy = policy;
-    c->n_policies = st == KVC_OK ? n : 0;
+    c->n_policies = n;
     u->asked.has_prefix = c->stats.has_prefix;
     u->asked.has_tokens = c->stats.has_tokens;
     return st;

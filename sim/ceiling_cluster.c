@@ -19,7 +19,8 @@ struct routed {
     struct kvc_route_view *load;
     struct recent *recent; /* a ring */
     uint64_t window, rng;
-    void *router; /* its state */
+    void *router;   /* its state */
+    uint32_t *next; /* by touch, for a policy that knows the future of its one cache; or NULL */
 };
 
 static uint64_t full_tokens(const struct kvc_ceiling_view *v, uint64_t request, uint64_t run)
@@ -79,11 +80,15 @@ static void serve(struct routed *c)
 {
     const struct kvc_ceiling_view *v = c->v;
     const struct kvc_cluster *k = c->cluster;
+    uint64_t touches = 0; /* of segments */
     for (uint64_t r = 0; r < v->n_requests; r++) {
         if (k->request)
             *k->request = r;
         uint32_t seg = v->prompt_seg[r], to = route(c, r);
-        const struct kvc_runs_request request = kvc_ceiling_request(v, r);
+        struct kvc_runs_request request = kvc_ceiling_request(v, r);
+        request.next = c->next ? c->next + touches : NULL;
+        for (uint32_t s = seg; c->next && s != KVC_SEG_NONE; s = v->seg_parent[s])
+            touches++;
         uint64_t run = kvc_runs_arrive(c->cache[to], &request);
         if (k->arrived)
             k->arrived(k->user, r, to, run, k->elsewhere ? best_elsewhere(c, to, seg) : 0);
@@ -113,7 +118,13 @@ enum kvc_status kvc_ceiling_cluster_of(const struct kvc_ceiling_view *v,
         ready = c.cache[i] != NULL;
         future = ready && kvc_runs_wants_next(c.cache[i]);
     }
-    if (ready && !future)
+    if (future && n == 1)
+        status = kvc_ceiling_next_uses(v, &c.next, err);
+    else if (future)
+        status = kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "policy",
+                             "%s must know the future of one cache, and a router parts it; opt is "
+                             "the bound behind one", policy);
+    if (ready && status == KVC_OK)
         serve(&c);
     for (uint32_t i = 0; c.cache && i < n; i++) {
         ready = ready && !kvc_runs_failed(c.cache[i]);
@@ -121,12 +132,9 @@ enum kvc_status kvc_ceiling_cluster_of(const struct kvc_ceiling_view *v,
     }
     if (!ready)
         status = kvc_fail_nomem(err);
-    else if (future)
-        status = kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "policy",
-                             "%s must know the future of one cache, which several replicas and the "
-                             "causes of misses do not tell it; opt is the bound there", policy);
     if (c.router)
         cluster->router->destroy(c.router);
+    kvc_free(c.next);
     kvc_free(c.recent);
     kvc_free(c.load);
     kvc_free(c.cache);
