@@ -29,7 +29,7 @@ B := build/$(VARIANT)
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla
 CFLAGS ?= -O2 -g
 KVC_CFLAGS := -std=c11 -D_GNU_SOURCE $(WARN) -ffp-contract=off -fvisibility=hidden -fPIC -I. -Iinclude -MMD -MP
-LDLIBS := -lgsl -lgslcblas -lcjson -lpcre2-8 -lzstd -lz -lsqlite3 -lm -lpthread
+LDLIBS := -lgsl -lgslcblas -lcjson -lpcre2-8 -lzstd -lz -lsqlite3 -lm -lpthread -ldl
 ifeq ($(VARIANT),asan)
 KVC_CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 KVC_LDFLAGS += -fsanitize=address,undefined
@@ -48,10 +48,12 @@ TEST_SRC := $(wildcard tests/test_*.c)
 BENCH_SRC := $(wildcard tests/bench/bench_*.c)
 TEST_LIB_SRC := $(filter-out $(TEST_SRC),$(wildcard tests/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) $(B)/models/profiles.gen.o
-CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
+CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o) $(B)/cli/templates.gen.o
 TEST_LIB_OBJ := $(TEST_LIB_SRC:%.c=$(B)/%.o)
 TEST_BIN := $(TEST_SRC:%.c=$(B)/%)
 BENCH_BIN := $(BENCH_SRC:%.c=$(B)/%)
+PLUGIN_SRC := $(wildcard tests/plugins/*.c)
+PLUGIN_SO := $(PLUGIN_SRC:%.c=$(B)/%.so)
 
 all: $(B)/kvcast
 ifeq ($(VARIANT),release)
@@ -63,8 +65,15 @@ endif
 # Profiles travel inside the program.
 $(B)/models/profiles.gen.c: models/embed.sh $(wildcard models/profiles/*.json)
 	@mkdir -p $(@D)
-	sh models/embed.sh $(filter %.json,$^) > $@.tmp && mv $@.tmp $@
+	sh models/embed.sh models/blobs.h kvc_blobs $(filter %.json,$^) > $@.tmp && mv $@.tmp $@
 $(B)/models/profiles.gen.o: $(B)/models/profiles.gen.c models/blobs.h
+	$(CC) $(KVC_CFLAGS) $(CFLAGS) -c -o $@ $<
+
+# So do the files that 'kvcast policy new' writes.
+$(B)/cli/templates.gen.c: models/embed.sh include/kvcast/policy.h $(wildcard cli/templates/*)
+	@mkdir -p $(@D)
+	sh models/embed.sh cli/templates.h kvc_cli_templates $(filter-out %embed.sh,$^) > $@.tmp && mv $@.tmp $@
+$(B)/cli/templates.gen.o: $(B)/cli/templates.gen.c cli/templates.h
 	$(CC) $(KVC_CFLAGS) $(CFLAGS) -c -o $@ $<
 
 $(B)/libkvcast.a: $(LIB_OBJ)
@@ -91,7 +100,12 @@ $(B)/tests/test_%: $(B)/tests/test_%.o $(TEST_LIB_OBJ) $(B)/libkvcast.a
 $(B)/tests/bench/%: $(B)/tests/bench/%.o $(B)/libkvcast.a
 	$(CC) $(KVC_LDFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-tests: all $(TEST_BIN)
+# Plug-ins see the public header and nothing else.
+$(B)/tests/plugins/%.so: tests/plugins/%.c include/kvcast/policy.h
+	@mkdir -p $(@D)
+	$(CC) -std=c11 $(WARN) $(if $(WERROR),-Werror) -fPIC -shared -Iinclude $(CFLAGS) $(KVC_LDFLAGS) -o $@ $<
+
+tests: all $(TEST_BIN) $(PLUGIN_SO)
 
 # Runs what is built for VARIANT; FILTER=name runs the tests whose name holds it.
 test: tests
@@ -110,7 +124,7 @@ asan tsan:
 layers:
 	@sh tools/layers.sh
 
-bench-programs: all $(BENCH_BIN)
+bench-programs: all $(BENCH_BIN) $(B)/tests/plugins/lru.so
 
 bench:
 	@sh tools/need.sh "$(CC)" build

@@ -296,7 +296,7 @@ static enum kvc_status check_words(struct ceiling *c, struct kvc_error *err)
     if (st == KVC_OK && c->closeups)
         st = each_of(c, "--router", "round-robin", kvc_ceiling_take_router, err);
     c->n_points = c->n_tiers = 0; /* bytes become blocks when the trace is known */
-    if (st == KVC_ERR_INPUT || st == KVC_ERR_UNSUPPORTED)
+    if ((st == KVC_ERR_INPUT && !err->file[0]) || st == KVC_ERR_UNSUPPORTED) /* a plug-in is a file */
         st = err->status = KVC_ERR_USAGE;
     return st;
 }

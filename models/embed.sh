@@ -1,9 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# embed.sh FILE...: writes C that carries the files as byte arrays (models/blobs.h) to stdout.
+# embed.sh HEADER NAME FILE...: writes C that carries the files as byte arrays, the array of struct
+# kvc_blob that HEADER declares as NAME, to stdout.
 set -e
+header=$1 name=$2
+shift 2
 echo '/* Written by models/embed.sh; do not edit. */'
-echo '#include "models/blobs.h"'
+echo "#include \"$header\""
 i=0
 for f in "$@"; do
     echo "static const unsigned char blob_$i[] = {"
@@ -11,7 +14,7 @@ for f in "$@"; do
     echo '0};'
     i=$((i + 1))
 done
-echo 'const struct kvc_blob kvc_blobs[] = {'
+echo "const struct kvc_blob $name[] = {"
 i=0
 for f in "$@"; do
     echo "    {\"$(basename "$f")\", blob_$i, sizeof blob_$i - 1},"

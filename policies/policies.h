@@ -59,6 +59,14 @@ enum kvc_status kvc_admission_check(const char *spec, struct kvc_error *err);
 const char *const *kvc_admission_names(void);
 const struct kvc_policy_option *kvc_admission_options(const char *name, uint32_t *n);
 
+/* ---- what goes, of a policy without time ---- */
+
+struct kvc_policy_about {
+    const char *name, *summary, *source; /* source NULL: common knowledge */
+    bool closed; /* what it holds are always whole leading parts of prompts */
+};
+const struct kvc_policy_about *kvc_policy_about(const char *name); /* NULL: no such policy */
+
 /* ---- eviction order of a tier: runs wait in one queue, the head is the victim ---- */
 
 struct kvc_eviction_ops {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "policies/runs_internal.h"
+#include "policies/plugged.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -35,6 +35,19 @@ static const struct kvc_runs_ops *find(const char *name)
     return NULL;
 }
 
+/* What stands behind the '+', or NULL. A path may hold one in its folders. */
+static const char *admission_of(const char *spec)
+{
+    const char *file = strrchr(spec, '/'), *plus = strchr(file ? file : spec, '+');
+    return plus ? plus + 1 : NULL;
+}
+
+static enum kvc_status check_admission(const char *spec, struct kvc_error *err)
+{
+    const char *admission = admission_of(spec);
+    return admission ? kvc_admission_check(admission, err) : KVC_OK;
+}
+
 static enum kvc_status parse(const char *spec, const struct kvc_runs_ops **ops,
                              union kvc_option_value *option, struct kvc_error *err)
 {
@@ -47,12 +60,26 @@ static enum kvc_status parse(const char *spec, const struct kvc_runs_ops **ops,
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "policy", "there is no policy \"%s\"",
                            name);
     st = kvc_policy_options((*ops)->name, options, (*ops)->options, (*ops)->n_options, option, err);
-    const char *admission = strchr(spec, '+');
-    return st == KVC_OK && admission ? kvc_admission_check(admission + 1, err) : st;
+    return st == KVC_OK ? check_admission(spec, err) : st;
+}
+
+static enum kvc_status check_plugin(const char *spec, struct kvc_error *err)
+{
+    union kvc_option_value option[KVC_POLICY_OPTIONS];
+    struct kvc_plugin *p;
+    enum kvc_status st = kvc_plugin_open(&p, spec, KVC_POLICY_EVICTION, err);
+    if (st != KVC_OK)
+        return st;
+    st = kvc_policy_options(p->policy.name, kvc_plugin_options(spec), p->policy.options,
+                            p->policy.n_options, option, err);
+    kvc_plugin_close(p);
+    return st == KVC_OK ? check_admission(spec, err) : st;
 }
 
 enum kvc_status kvc_runs_check(const char *spec, struct kvc_error *err)
 {
+    if (kvc_plugin_is(spec))
+        return check_plugin(spec, err);
     const struct kvc_runs_ops *ops;
     union kvc_option_value option[KVC_POLICY_OPTIONS];
     return parse(spec, &ops, option, err);
@@ -60,7 +87,7 @@ enum kvc_status kvc_runs_check(const char *spec, struct kvc_error *err)
 
 bool kvc_runs_wants_next(const struct kvc_runs *c)
 {
-    return c->ops->wants_next;
+    return !c->failed && c->ops->wants_next;
 }
 
 const struct kvc_policy_option *kvc_runs_options(const char *policy, uint32_t *n)
@@ -253,7 +280,35 @@ void kvc_runs_destroy(struct kvc_runs *c)
     kvc_free(c->path);
     kvc_free(c->sketch);
     kvc_free(c->heap);
+    kvc_plugged_stop(c->plugged);
+    kvc_runs_cut_clear(&c->cut);
     kvc_free(c);
+}
+
+/* Finds the policy, and takes the forest as it wants it. */
+static bool choose(struct kvc_runs *c, const struct kvc_runs_setup *setup)
+{
+    if (setup->trial || kvc_plugin_is(setup->policy))
+        return kvc_plugged_open(c, setup) && (!kvc_plugged_single(c->plugged) || kvc_runs_cut(c));
+    return parse(setup->policy, &c->ops, c->option, NULL) == KVC_OK;
+}
+
+static bool admit(struct kvc_runs *c, const char *spec)
+{
+    const char *admission = admission_of(spec);
+    if (admission)
+        c->admission = kvc_admission_create(admission, c->capacity, c->n_segments, c->seg_len,
+                                            c->seg_depth, c->seg_parent, c->block_tokens);
+    return !admission || c->admission;
+}
+
+static bool start(struct kvc_runs *c)
+{
+    c->deepest = kvc_malloc(c->n_segments, sizeof(*c->deepest));
+    if (!c->deepest || !kvc_queues_grow(c, 8))
+        return false;
+    memset(c->deepest, 0xff, c->n_segments * sizeof(*c->deepest));
+    return c->plugged ? kvc_plugged_start(c) : !c->ops->start || c->ops->start(c);
 }
 
 struct kvc_runs *kvc_runs_create(const struct kvc_runs_setup *setup)
@@ -261,30 +316,34 @@ struct kvc_runs *kvc_runs_create(const struct kvc_runs_setup *setup)
     struct kvc_runs *c = kvc_calloc(1, sizeof(*c));
     if (!c)
         return NULL;
-    if (parse(setup->policy, &c->ops, c->option, NULL) != KVC_OK) {
-        kvc_free(c);
-        return NULL;
-    }
     c->capacity = setup->capacity;
     c->n_segments = setup->n_segments;
     c->seg_len = setup->seg_len;
     c->seg_depth = setup->seg_depth;
     c->seg_parent = setup->seg_parent;
     c->block_tokens = setup->block_tokens ? setup->block_tokens : 1;
-    const char *admission = strchr(setup->policy, '+');
-    if (admission)
-        c->admission = kvc_admission_create(admission + 1, c->capacity, c->n_segments, c->seg_len,
-                                            c->seg_depth, c->seg_parent, c->block_tokens);
     c->left = setup->left;
     c->left_user = setup->left_user;
     c->free = c->hand = KVC_RUN_NONE;
-    c->deepest = kvc_malloc(c->n_segments, sizeof(*c->deepest));
-    if (!c->deepest || (admission && !c->admission) || !kvc_queues_grow(c, 8) || (c->ops->start && !c->ops->start(c))) {
-        kvc_runs_destroy(c);
-        return NULL;
+    if (choose(c, setup) && admit(c, setup->policy) && start(c))
+        return c;
+    if (c->plugged && c->plugged->error.status != KVC_OK) {
+        c->failed = true; /* to be told why */
+        return c;
     }
-    memset(c->deepest, 0xff, c->n_segments * sizeof(*c->deepest));
-    return c;
+    kvc_runs_destroy(c);
+    return NULL;
+}
+
+enum kvc_status kvc_runs_error(const struct kvc_runs *c, struct kvc_error *err)
+{
+    if (!c->failed)
+        return KVC_OK;
+    if (!c->plugged || c->plugged->error.status == KVC_OK)
+        return kvc_fail_nomem(err);
+    if (err)
+        *err = c->plugged->error;
+    return c->plugged->error.status;
 }
 
 bool kvc_runs_failed(const struct kvc_runs *c)
@@ -326,21 +385,8 @@ static uint64_t limit_of(struct kvc_runs *c)
     return kvc_admission_limit(c->admission, held_of, c);
 }
 
-uint64_t kvc_runs_arrive(struct kvc_runs *c, const struct kvc_runs_request *request)
-{
-    c->request++;
-    c->now_ns = request->now_ns;
-    c->session = request->session;
-    c->tenant = request->tenant;
-    c->leaf = request->seg;
-    c->next = request->next;
-    if (c->ops->arrive && c->capacity)
-        c->ops->arrive(c, c->leaf);
-    c->limit = limit_of(c);
-    return kvc_runs_held(c, c->leaf);
-}
-
-uint64_t kvc_runs_held(const struct kvc_runs *c, uint32_t seg)
+/* Leading blocks of a path that are resident. */
+static uint64_t leading(const struct kvc_runs *c, uint32_t seg)
 {
     uint64_t run = 0;
     for (; seg != KVC_RUN_NONE; seg = c->seg_parent[seg]) {
@@ -348,6 +394,28 @@ uint64_t kvc_runs_held(const struct kvc_runs *c, uint32_t seg)
         run = lead < c->seg_len[seg] ? lead : run + lead;
     }
     return run;
+}
+
+uint64_t kvc_runs_arrive(struct kvc_runs *c, const struct kvc_runs_request *request)
+{
+    if (c->failed)
+        return 0;
+    c->request++;
+    c->now_ns = request->now_ns;
+    c->session = request->session;
+    c->tenant = request->tenant;
+    c->input_tokens = request->input_tokens;
+    c->leaf = kvc_runs_leaf(c, request->seg);
+    c->next = request->next;
+    if (c->ops->arrive && c->capacity)
+        c->ops->arrive(c, c->leaf);
+    c->limit = limit_of(c);
+    return leading(c, c->leaf);
+}
+
+uint64_t kvc_runs_held(const struct kvc_runs *c, uint32_t seg)
+{
+    return c->failed ? 0 : leading(c, kvc_runs_leaf(c, seg));
 }
 
 /* The deepest run with blocks before position at. */
@@ -363,6 +431,10 @@ static uint32_t run_before(const struct kvc_runs *c, uint32_t seg, uint32_t at)
 static void cut(struct kvc_runs *c, uint32_t r, uint32_t at)
 {
     struct kvc_run whole = c->run[r];
+    if (c->plugged) {
+        kvc_plugged_cut(c->plugged, r, whole.hi - at);
+        return;
+    }
     c->run[r].hi = at;
     uint32_t deeper = kvc_run_new(c, whole.seg, at, whole.hi), older = whole.older;
     if (deeper == KVC_RUN_NONE)
@@ -423,7 +495,7 @@ uint32_t kvc_runs_path(struct kvc_runs *c, uint32_t leaf)
 uint64_t kvc_runs_touch(struct kvc_runs *c)
 {
     uint64_t found = 0;
-    if (!c->capacity || c->leaf == KVC_RUN_NONE)
+    if (!c->capacity || c->leaf == KVC_RUN_NONE || c->failed)
         return 0;
     if (c->ops->whole)
         return c->ops->whole(c, c->leaf);

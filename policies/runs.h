@@ -13,6 +13,7 @@
 #include "policies/policies.h"
 
 struct kvc_runs;
+struct kvc_plugged_trial;
 
 /* The arrays are borrowed. */
 struct kvc_runs_setup {
@@ -25,6 +26,7 @@ struct kvc_runs_setup {
     /* Or NULL: told of blocks [lo, hi) of a segment that leave; expired: because of their age. */
     void (*left)(void *user, uint32_t seg, uint32_t lo, uint32_t hi, bool expired);
     void *left_user;
+    struct kvc_plugged_trial *trial; /* of the conformance kit (policies/plugged.h), or NULL */
 };
 
 struct kvc_runs_request {
@@ -34,9 +36,11 @@ struct kvc_runs_request {
     /* Where kvc_runs_wants_next: of the path's segments, leaf first, the number of the request that
      * touches them next, the first request being 0; UINT32_MAX: none. Else NULL. */
     const uint32_t *next;
+    uint32_t input_tokens;
 };
 
-/* Whether this is a policy with options that it has: NAME[:k=v..], and +ADMISSION[:k=v..]. */
+/* Whether this is a policy, or a plug-in's path, with options that it has: NAME[:k=v..], and
+ * +ADMISSION[:k=v..]. */
 enum kvc_status kvc_runs_check(const char *spec, struct kvc_error *err);
 /* A policy's options; n of them. NULL: there is no such policy. */
 const struct kvc_policy_option *kvc_runs_options(const char *policy, uint32_t *n);
@@ -52,7 +56,9 @@ uint64_t kvc_runs_held(const struct kvc_runs *cache, uint32_t seg);
 /* Touches the path of the request that has just arrived, the deepest block first; returns how many
  * blocks were found resident when their turn came. */
 uint64_t kvc_runs_touch(struct kvc_runs *cache);
-bool kvc_runs_failed(const struct kvc_runs *cache); /* out of memory; results are worthless */
+bool kvc_runs_failed(const struct kvc_runs *cache); /* results are worthless .. */
+/* .. and why: out of memory, or a plug-in that broke the rules. KVC_OK: they are not. */
+enum kvc_status kvc_runs_error(const struct kvc_runs *cache, struct kvc_error *err);
 
 /* All but optforced, which must know the future. NULL-terminated, static. */
 const char *const *kvc_runs_policies(void);

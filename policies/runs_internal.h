@@ -49,6 +49,17 @@ struct kvc_runs_ops {
     uint32_t (*miss)(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost);
 };
 
+struct kvc_plugged;
+
+/* A forest in segments of one block, and where they come from. */
+struct kvc_runs_cut {
+    uint32_t *end, *seg; /* by segment: behind its last block; by block: its segment. NULL: not cut */
+    uint32_t *len, *depth, *parent;
+    const uint32_t *seg_len;
+    void (*left)(void *user, uint32_t seg, uint32_t lo, uint32_t hi, bool expired);
+    void *left_user;
+};
+
 struct kvc_runs {
     const struct kvc_runs_ops *ops;
     uint64_t capacity, size; /* resident blocks */
@@ -67,7 +78,7 @@ struct kvc_runs {
 
     uint64_t clock;    /* touches of segments */
     uint32_t request;  /* 1 for the first */
-    uint32_t session, tenant, leaf; /* of the request in hand */
+    uint32_t session, tenant, leaf, input_tokens; /* of the request in hand */
     uint64_t now_ns;
     union kvc_option_value option[KVC_POLICY_OPTIONS]; /* as in the policy's table */
     uint32_t block_tokens;
@@ -107,6 +118,8 @@ struct kvc_runs {
     uint32_t ordered_for; /* request for which the heap is in order */
     uint32_t *heap;    /* of runs */
     size_t n_heap, heap_room;
+    struct kvc_plugged *plugged; /* NULL: a built-in policy */
+    struct kvc_runs_cut cut;
 };
 
 static inline uint32_t kvc_run_blocks(const struct kvc_runs *c, uint32_t r)
@@ -197,6 +210,22 @@ void kvc_heap_again(struct kvc_runs *c);
 void kvc_heap_shorten_top(struct kvc_runs *c, uint32_t n);
 
 bool kvc_queues_grow(struct kvc_runs *c, size_t n);
+
+/* ---- segments of one block ---- */
+
+/* Before anything else is made of the forest. */
+bool kvc_runs_cut(struct kvc_runs *c);
+void kvc_runs_cut_clear(struct kvc_runs_cut *cut);
+/* The segment by which the cache knows the end of a given one, and back. */
+static inline uint32_t kvc_runs_leaf(const struct kvc_runs *c, uint32_t seg)
+{
+    return c->cut.end && seg != KVC_RUN_NONE ? c->cut.end[seg] - 1 : seg;
+}
+
+static inline uint32_t kvc_runs_segment(const struct kvc_runs *c, uint32_t seg)
+{
+    return c->cut.seg ? c->cut.seg[seg] : seg;
+}
 void kvc_lruk_note(struct kvc_runs *c, uint32_t seg); /* a touch begins */
 
 extern const struct kvc_runs_ops kvc_runs_lru, kvc_runs_fifo, kvc_runs_sieve, kvc_runs_lfu,

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "policies/plugin.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -207,6 +208,10 @@ enum kvc_status kvc_ceiling_find_policy(const char **out, const char *spec, stru
 {
     char name[32];
     const char *options, *const *known = kvc_ceiling_policies();
+    if (kvc_plugin_is(spec)) {
+        *out = spec;
+        return kvc_runs_check(spec, err);
+    }
     enum kvc_status status = kvc_policy_name(spec, name, sizeof(name), &options, err);
     while (!status && *known && !kvc_name_equal(*known, name))
         known++;

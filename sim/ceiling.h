@@ -76,6 +76,7 @@ static inline struct kvc_runs_request kvc_ceiling_request(const struct kvc_ceili
         .session = view->session ? view->session[request] : KVC_ID_NONE,
         .tenant = view->tenant ? view->tenant[request] : KVC_ID_NONE,
         .now_ns = view->arrival_ns ? view->arrival_ns[request] : 0,
+        .input_tokens = view->input_tokens[request],
     };
 }
 

@@ -127,10 +127,11 @@ enum kvc_status kvc_ceiling_cluster_of(const struct kvc_ceiling_view *v,
     if (ready && status == KVC_OK)
         serve(&c);
     for (uint32_t i = 0; c.cache && i < n; i++) {
-        ready = ready && !kvc_runs_failed(c.cache[i]);
+        if (c.cache[i] && status == KVC_OK)
+            status = kvc_runs_error(c.cache[i], err);
         kvc_runs_destroy(c.cache[i]);
     }
-    if (!ready)
+    if (!ready && status == KVC_OK)
         status = kvc_fail_nomem(err);
     if (c.router)
         cluster->router->destroy(c.router);

@@ -43,10 +43,10 @@ static enum kvc_status one_capacity(const struct kvc_ceiling_view *v, const char
             runs[r] = (uint32_t)run;
         kvc_runs_touch(cache);
     }
-    bool failed = kvc_runs_failed(cache);
+    enum kvc_status status = kvc_runs_error(cache, err);
     kvc_runs_destroy(cache);
     kvc_free(next);
-    return failed ? kvc_fail_nomem(err) : KVC_OK;
+    return status;
 }
 
 enum kvc_status kvc_ceiling_runs_of(const struct kvc_ceiling_view *v, const char *policy,

@@ -47,7 +47,8 @@ enum kvc_status {
     KVC_ERR_LIMIT = 5,       /* a documented limit was exceeded */
     KVC_ERR_UNSUPPORTED = 6, /* known, but not in this build */
     KVC_ERR_INTERNAL = 7,    /* our own mistake */
-    KVC_ERR_CANCELLED = 8
+    KVC_ERR_CANCELLED = 8,
+    KVC_ERR_PLUGIN = 9       /* a plug-in broke the rules of kvcast/policy.h */
 };
 
 struct kvc_error {
@@ -305,7 +306,7 @@ struct kvc_hits {
 /* Infinite cache, requests in trace order. */
 KVC_API enum kvc_status kvc_ceiling_content(const struct kvc_trace *trace, struct kvc_hits *out,
                                             struct kvc_error *err);
-/* policy: one of kvc_ceiling_policies; capacities in trace blocks, KVC_CAPACITY_INF allowed;
+/* policy: one of kvc_ceiling_policies or the path of a plug-in (kvcast/policy.h); capacities in trace blocks, KVC_CAPACITY_INF allowed;
  * out[n]. n 0 checks the name only, and trace may then be NULL. */
 KVC_API enum kvc_status kvc_ceiling_policy(const struct kvc_trace *trace, const char *policy,
                                            const uint64_t *capacity_blocks, size_t n,

@@ -107,17 +107,17 @@ enum kvc_evict_flag {
                               the conformance kit holds it to that */
     KVC_EVICT_SINGLE = 2,  /* wants pieces of one block; slow, needed where blocks of a piece differ */
     KVC_EVICT_TOUCHES = 4, /* reads info->touches. What is not read need not keep pieces apart */
-    KVC_EVICT_TIMES = 8,   /* reads the times and requests of info */
+    KVC_EVICT_HISTORY = 8, /* reads tenant, times and requests of info */
     KVC_EVICT_ORACLE = 16  /* reads next_use, which only bounds without time can tell */
 };
 
 struct kvc_piece_info {
     uint32_t segment, lo, hi;   /* blocks [lo, hi) of the segment */
     uint32_t depth;             /* blocks before block lo in its prompt */
-    uint32_t tenant;            /* who stored it */
+    uint32_t tenant;            /* who stored it; KVC_EVICT_HISTORY, else KVC_NO_ID */
     uint32_t touches;           /* since stored, storing counted; KVC_EVICT_TOUCHES */
-    uint64_t stored_ns, touched_ns;           /* when stored and last touched; KVC_EVICT_TIMES */
-    uint64_t stored_request, touched_request; /* by which request, from 0; KVC_EVICT_TIMES */
+    uint64_t stored_ns, touched_ns;           /* when stored and last touched; KVC_EVICT_HISTORY */
+    uint64_t stored_request, touched_request; /* by which request, from 0; KVC_EVICT_HISTORY */
     bool resident;              /* false: a ghost */
     bool pinned;                /* a running request reads it: not to be a victim */
 };
@@ -157,6 +157,9 @@ struct kvc_host {
      * the piece that now holds its blocks. */
     kvc_piece (*put)(const struct kvc_host *host, uint32_t queue, kvc_piece piece);
     void (*take)(const struct kvc_host *host, kvc_piece piece); /* out of its queue or the heap */
+    /* The deepest blocks, fewer than it has, become a piece of their own: in the same queue as its
+     * next older, or in the heap with the same rank. Returned. */
+    kvc_piece (*cut)(const struct kvc_host *host, kvc_piece piece, uint32_t blocks);
     /* Both pass over pinned pieces; KVC_PIECE_NONE at the end. */
     kvc_piece (*oldest)(const struct kvc_host *host, uint32_t queue);
     kvc_piece (*newer)(const struct kvc_host *host, kvc_piece piece);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * 'kvcast policy list': every policy there is, from the tables that also run them. */
+#include "cli/policy_parts.h"
+
+#include "base/units.h"
+#include "cli/trace_args.h"
+#include "policies/runs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum kind { EVICTION, TIER, ROUTING };
+
+static const struct {
+    const char *name, *title;
+} kinds[] = {
+    [EVICTION] = {"eviction", "eviction, without time: kvcast ceiling --policy NAME[:option=value]"},
+    [TIER] = {"tier", "eviction from tiers: kvcast replay --policy NAME, tiers.*.policy"},
+    [ROUTING] = {"routing", "routing: --router NAME"},
+};
+
+struct row {
+    enum kind kind;
+    const char *name, *summary, *source;
+    bool closed;
+    const struct kvc_policy_option *option;
+    uint32_t n_options;
+};
+
+/* Calls take for each; returns how many there are. */
+static size_t each(void (*take)(const struct row *, void *), void *user)
+{
+    size_t n = 0;
+    for (const char *const *p = kvc_ceiling_policies(); *p; p++, n++) {
+        struct row r = {.kind = EVICTION, .name = *p};
+        const struct kvc_policy_about *about = kvc_policy_about(*p);
+        if (about) {
+            r.summary = about->summary;
+            r.source = about->source;
+            r.closed = about->closed;
+        }
+        r.option = kvc_runs_options(*p, &r.n_options);
+        take(&r, user);
+    }
+    for (const char *const *p = kvc_eviction_names(); *p; p++, n++) {
+        struct row r = {.kind = TIER, .name = *p, .summary = kvc_eviction_find(*p)->summary};
+        take(&r, user);
+    }
+    for (const char *const *p = kvc_router_names(); *p; p++, n++) {
+        const struct kvc_policy *policy = kvc_router_find(*p);
+        struct row r = {.kind = ROUTING, .name = *p, .summary = policy->summary,
+                        .source = policy->source, .option = policy->options,
+                        .n_options = policy->n_options};
+        take(&r, user);
+    }
+    return n;
+}
+
+/* ---- text ---- */
+
+static void text_row(const struct row *r, void *user)
+{
+    int *kind = user;
+    if (*kind != (int)r->kind)
+        printf("%s%s\n", *kind < 0 ? "" : "\n", kinds[r->kind].title);
+    *kind = (int)r->kind;
+    printf("  %-14s %s%s%s%s%s\n", r->name, r->summary ? r->summary : "", r->source ? " (" : "",
+           r->source ? r->source : "", r->source ? ")" : "", r->closed ? "; closed" : "");
+    for (uint32_t i = 0; i < r->n_options; i++)
+        printf("  %-14s   %s=%s  %s\n", "", r->option[i].name, r->option[i].default_text,
+               r->option[i].help);
+}
+
+void kvc_policy_list_text(void)
+{
+    int kind = -1;
+    each(text_row, &kind);
+    printf("\nclosed: what stays are always whole leading parts of prompts. Your own: kvcast policy new.\n");
+}
+
+/* ---- JSON ---- */
+
+static void json_row(const struct row *r, void *user)
+{
+    struct kvc_json *j = user;
+    kvc_json_open_object(j, NULL);
+    kvc_json_string(j, "kind", kinds[r->kind].name);
+    kvc_json_string(j, "name", r->name);
+    kvc_json_string(j, "summary", r->summary);
+    kvc_json_string(j, "source", r->source);
+    if (r->kind == EVICTION)
+        kvc_json_bool(j, "prefix_closed", r->closed);
+    kvc_json_open_array(j, "options");
+    for (uint32_t i = 0; i < r->n_options; i++) {
+        const struct kvc_policy_option *o = &r->option[i];
+        kvc_json_open_object(j, NULL);
+        kvc_json_string(j, "name", o->name);
+        kvc_json_string(j, "kind", o->kind == KVC_OPTION_COUNT    ? "count"
+                                   : o->kind == KVC_OPTION_NUMBER ? "number"
+                                                                  : "time");
+        kvc_json_string(j, "default", o->default_text);
+        kvc_json_double(j, "min", o->min);
+        kvc_json_double(j, "max", o->max);
+        kvc_json_string(j, "help", o->help);
+        kvc_json_close(j);
+    }
+    kvc_json_close(j);
+    kvc_json_close(j);
+}
+
+enum kvc_status kvc_policy_list_json(struct kvc_error *err)
+{
+    struct kvc_json j;
+    kvc_cli_json_begin(&j, "kvcast.policy-list.v1");
+    kvc_json_open_array(&j, "policies");
+    each(json_row, &j);
+    kvc_json_close(&j);
+    return kvc_cli_json_print(&j, err);
+}
+
+/* ---- names ---- */
+
+struct search {
+    const char *name;
+    bool found;
+};
+
+static void compare(const struct row *r, void *user)
+{
+    struct search *s = user;
+    s->found = s->found || kvc_name_equal(r->name, s->name);
+}
+
+bool kvc_policy_built_in(const char *name)
+{
+    struct search s = {name, false};
+    each(compare, &s);
+    return s.found;
+}

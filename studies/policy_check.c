@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "studies/policy_trials.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LIMIT_S 30
+
+/* ---- a check in a child ---- */
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Until the child closes its end, which it does by ending; false: the time is over. */
+static bool wait_for_end(int fd, double limit_s)
+{
+    double end = now_s() + limit_s;
+    for (double left; (left = end - now_s()) > 0;) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        if (poll(&p, 1, left > 60 ? 60000 : (int)(left * 1000) + 1) > 0)
+            return true;
+    }
+    return false;
+}
+
+static void where(const struct kvc_trial_board *b, char *buf, size_t size)
+{
+    bool hook = b->place.hook > KVC_HOOK_CREATE && b->place.hook != KVC_HOOK_DESTROY;
+    size_t n = (size_t)snprintf(buf, size, " in %s", kvc_hook_name(b->place.hook));
+    if (hook && n < size)
+        n += (size_t)snprintf(buf + n, size - n, ", at request %llu",
+                              (unsigned long long)b->place.request);
+    if (b->stage[0] && n < size)
+        snprintf(buf + n, size - n, ", of %s", b->stage);
+}
+
+/* The verdict on a child that has ended. */
+static void judge(const struct kvc_trial_board *b, int status, bool in_time, double limit_s,
+                  struct kvc_check_row *row)
+{
+    char place[300];
+    where(b, place, sizeof(place));
+    row->verdict = KVC_CHECK_FAILED;
+    if (!in_time)
+        snprintf(row->text, sizeof(row->text),
+                 "it did not end within %g s%s: an endless loop? (--limit gives more time)", limit_s,
+                 place);
+    else if (WIFSIGNALED(status))
+        snprintf(row->text, sizeof(row->text), "it crashed (%s)%s", strsignal(WTERMSIG(status)), place);
+    else if (!b->finished)
+        snprintf(row->text, sizeof(row->text), "it ended the program, with exit code %d,%s",
+                 WEXITSTATUS(status), place);
+    else {
+        row->verdict = b->verdict;
+        snprintf(row->text, sizeof(row->text), "%s", b->text);
+    }
+}
+
+static void clear(struct kvc_trial_board *b)
+{
+    b->stage[0] = b->text[0] = '\0';
+    b->finished = 0;
+    b->verdict = KVC_CHECK_PASSED;
+    b->place = (struct kvc_plugged_place){0};
+}
+
+static enum kvc_status in_child(struct kvc_trials *t, void (*run)(struct kvc_trials *),
+                                struct kvc_check_row *row, struct kvc_error *err)
+{
+    int ends[2], status = 0;
+    clear(t->board);
+    if (pipe(ends) != 0)
+        return kvc_fail_errno(err, NULL, "making a pipe");
+    pid_t child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        run(t);
+        t->board->finished = 1;
+        _exit(0);
+    }
+    close(ends[1]);
+    if (child < 0) {
+        close(ends[0]);
+        return kvc_fail_errno(err, NULL, "starting a process");
+    }
+    bool in_time = wait_for_end(ends[0], t->limit_s);
+    if (!in_time)
+        kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+    close(ends[0]);
+    judge(t->board, status, in_time, t->limit_s, row);
+    return KVC_OK;
+}
+
+/* ---- in the child: what it says ---- */
+
+void kvc_trial_fails(struct kvc_trials *t, const char *fmt, ...)
+{
+    va_list args;
+    if (t->board->verdict == KVC_CHECK_FAILED)
+        return;
+    t->board->verdict = KVC_CHECK_FAILED;
+    va_start(args, fmt);
+    vsnprintf(t->board->text, sizeof(t->board->text), fmt, args);
+    va_end(args);
+}
+
+void kvc_trial_skips(struct kvc_trials *t, const char *fmt, ...)
+{
+    va_list args;
+    t->board->verdict = KVC_CHECK_SKIPPED;
+    va_start(args, fmt);
+    vsnprintf(t->board->text, sizeof(t->board->text), fmt, args);
+    va_end(args);
+}
+
+void kvc_trial_stage(struct kvc_trials *t, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(t->board->stage, sizeof(t->board->stage), fmt, args);
+    va_end(args);
+}
+
+/* ---- the whole ---- */
+
+static enum kvc_status make_workloads(struct kvc_trials *t, struct kvc_error *err)
+{
+    enum kvc_status st = KVC_OK;
+    t->workload = kvc_calloc(kvc_workloads(), sizeof(*t->workload));
+    if (!t->workload)
+        return kvc_fail_nomem(err);
+    while (t->n_workloads < kvc_workloads() && st == KVC_OK) {
+        st = kvc_workload_make(&t->workload[t->n_workloads], t->n_workloads, err);
+        t->n_workloads += st == KVC_OK;
+    }
+    return st;
+}
+
+static struct kvc_check_row *next_row(struct kvc_policy_check *out, const struct kvc_trial *trial)
+{
+    struct kvc_check_row *row = &out->row[out->n_rows++];
+    *row = (struct kvc_check_row){.name = trial->name, .what = trial->what};
+    return row;
+}
+
+static enum kvc_status all_checks(struct kvc_trials *t, struct kvc_policy_check *out,
+                                  struct kvc_error *err)
+{
+    const struct kvc_trial *trial = kvc_trial_table;
+    struct kvc_trial_board *b = t->board;
+    enum kvc_status st = in_child(t, trial->run, next_row(out, trial), err);
+    out->passed = st == KVC_OK && out->row[0].verdict == KVC_CHECK_PASSED;
+    if (!out->passed)
+        return st;
+    out->kind = b->kind;
+    out->closed = b->kind == KVC_POLICY_EVICTION && (b->flags & KVC_EVICT_CLOSED);
+    snprintf(out->path, sizeof(out->path), "%s", b->path);
+    snprintf(out->name, sizeof(out->name), "%s", b->name);
+    snprintf(out->summary, sizeof(out->summary), "%s", b->summary);
+    if (out->kind == KVC_POLICY_EVICTION)
+        st = make_workloads(t, err);
+    for (trial++; trial->name && st == KVC_OK; trial++) {
+        if (trial->kind && trial->kind != out->kind)
+            continue;
+        st = in_child(t, trial->run, next_row(out, trial), err);
+        out->passed = out->passed && out->row[out->n_rows - 1].verdict != KVC_CHECK_FAILED;
+    }
+    return st;
+}
+
+/* Figures mean nothing of a policy that breaks rules. */
+static enum kvc_status measure(struct kvc_trials *t, struct kvc_policy_check *out,
+                               struct kvc_error *err)
+{
+    static const struct kvc_trial scores = {.name = "scores", .what = "bundled workloads"};
+    struct kvc_check_row *row = next_row(out, &scores);
+    enum kvc_status st = in_child(t, kvc_trial_scores, row, err);
+    if (st == KVC_OK && row->verdict == KVC_CHECK_PASSED)
+        st = in_child(t, kvc_trial_cost, row, err);
+    out->passed = row->verdict == KVC_CHECK_PASSED;
+    if (st == KVC_OK && out->passed) {
+        out->n_rows--; /* the figures say it */
+        st = kvc_trial_compare(t, out, err);
+    }
+    return st;
+}
+
+enum kvc_status kvc_policy_check(const char *spec, double limit_s, struct kvc_policy_check *out,
+                                 struct kvc_error *err)
+{
+    struct kvc_policy_check found = {0};
+    struct kvc_trials t = {.spec = spec, .limit_s = limit_s > 0 ? limit_s : LIMIT_S};
+    void *shared = mmap(NULL, sizeof(*t.board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                        -1, 0);
+    if (shared == MAP_FAILED)
+        return kvc_fail_errno(err, NULL, "sharing memory");
+    t.board = shared;
+    snprintf(found.path, sizeof(found.path), "%s", spec);
+    enum kvc_status st = all_checks(&t, &found, err);
+    if (st == KVC_OK && found.passed && found.kind == KVC_POLICY_EVICTION)
+        st = measure(&t, &found, err);
+    for (size_t i = 0; i < t.n_workloads; i++)
+        kvc_workload_clear(&t.workload[i]);
+    kvc_free(t.workload);
+    munmap(shared, sizeof(*t.board));
+    if (st == KVC_OK)
+        *out = found;
+    return st;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How near to the optimum a policy comes on the bundled workloads, beside the built-in ones, and what
+ * it costs. */
+#include "studies/policy_trials.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define COST_RUNS 7
+
+/* ---- in a child ---- */
+
+void kvc_trial_scores(struct kvc_trials *t)
+{
+    struct kvc_plugin *p;
+    size_t n = 0;
+    if (!kvc_trial_open(t, &p))
+        return;
+    for (size_t i = 0; i < t->n_workloads; i++)
+        for (size_t k = 0; k < KVC_TRIAL_CAPACITIES; k++, n++) {
+            struct kvc_trial_run run = {.workload = &t->workload[i], .spec = t->spec,
+                                        .capacity = kvc_trial_capacity(&t->workload[i], k),
+                                        .trial = {.plugin = p, .place = &t->board->place}};
+            kvc_trial_stage(t, "workload %s", run.workload->name);
+            kvc_trial_run(&run);
+            if (run.status != KVC_OK)
+                kvc_trial_fails(t, "%s (%s)", run.error.text, t->board->stage);
+            t->board->hits[n] = run.hits;
+            t->board->touches[n] = run.touches;
+        }
+    kvc_plugin_close(p);
+}
+
+static double cpu_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The least of several times, taken in turn with lru's so that both see the same machine. */
+void kvc_trial_cost(struct kvc_trials *t)
+{
+    struct kvc_plugin *p;
+    const struct kvc_workload *w = &t->workload[0];
+    double least[2] = {0, 0};
+    uint64_t touches = 0;
+    if (!kvc_trial_open(t, &p))
+        return;
+    for (size_t i = 1; i < t->n_workloads; i++)
+        w = t->workload[i].blocks > w->blocks ? &t->workload[i] : w;
+    for (int i = 0; i < 2 * COST_RUNS; i++) {
+        bool ours = i % 2;
+        struct kvc_trial_run run = {.workload = w, .spec = ours ? t->spec : "lru",
+                                    .capacity = kvc_trial_capacity(w, 1),
+                                    .trial = {.plugin = ours ? p : NULL}};
+        kvc_trial_stage(t, "workload %s, for its cost", w->name);
+        double start = cpu_s();
+        kvc_trial_run(&run);
+        double took = cpu_s() - start;
+        if (run.status != KVC_OK)
+            kvc_trial_fails(t, "%s (%s)", run.error.text, t->board->stage);
+        least[ours] = i < 2 || took < least[ours] ? took : least[ours];
+        touches = run.touches;
+    }
+    t->board->lru_ns_per_touch = touches ? least[0] * 1e9 / (double)touches : 0;
+    t->board->ns_per_touch = touches ? least[1] * 1e9 / (double)touches : 0;
+    kvc_plugin_close(p);
+}
+
+/* ---- in the parent ---- */
+
+static enum kvc_status built_ins(const struct kvc_ceiling_view *v, struct kvc_check_score *s,
+                                 struct kvc_error *err)
+{
+    struct kvc_hits hits;
+    enum kvc_status st = kvc_ceiling_opt_of(v, &s->capacity_blocks, 1, &hits, NULL, err);
+    s->opt = hits.raw_hit_blocks;
+    for (const char *const *name = kvc_runs_policies(); *name && st == KVC_OK; name++) {
+        st = kvc_ceiling_runs_of(v, *name, &s->capacity_blocks, 1, &hits, NULL, err);
+        if (st != KVC_OK)
+            return st;
+        if (!strcmp(*name, "lru"))
+            s->lru = hits.raw_hit_blocks;
+        if (!strcmp(*name, "fifo"))
+            s->fifo = hits.raw_hit_blocks;
+        if (!s->best_name[0] || hits.raw_hit_blocks > s->best) {
+            s->best = hits.raw_hit_blocks;
+            snprintf(s->best_name, sizeof(s->best_name), "%s", *name);
+        }
+    }
+    return st;
+}
+
+static double regret(uint64_t hits, uint64_t opt)
+{
+    return opt ? 1 - (double)hits / (double)opt : 0;
+}
+
+enum kvc_status kvc_trial_compare(const struct kvc_trials *t, struct kvc_policy_check *out,
+                                  struct kvc_error *err)
+{
+    enum kvc_status st = KVC_OK;
+    for (size_t i = 0; i < t->n_workloads; i++)
+        for (size_t k = 0; k < KVC_TRIAL_CAPACITIES && st == KVC_OK; k++) {
+            const struct kvc_workload *w = &t->workload[i];
+            struct kvc_check_score *s = &out->score[out->n_scores];
+            *s = (struct kvc_check_score){.what = w->what, .blocks = w->blocks,
+                                          .capacity_blocks = kvc_trial_capacity(w, k),
+                                          .hits = t->board->hits[out->n_scores],
+                                          .touches = t->board->touches[out->n_scores]};
+            snprintf(s->workload, sizeof(s->workload), "%s", w->name);
+            st = built_ins(&w->view, s, err);
+            out->regret += regret(s->hits, s->opt);
+            out->lru_regret += regret(s->lru, s->opt);
+            out->fifo_regret += regret(s->fifo, s->opt);
+            out->best_regret += regret(s->best, s->opt);
+            out->n_scores++;
+        }
+    double n = out->n_scores ? (double)out->n_scores : 1;
+    out->regret /= n;
+    out->lru_regret /= n;
+    out->fifo_regret /= n;
+    out->best_regret /= n;
+    out->ns_per_touch = t->board->ns_per_touch;
+    out->lru_ns_per_touch = t->board->lru_ns_per_touch;
+    return st;
+}
