@@ -21,7 +21,7 @@ static const struct kvc_cli_option options[] = {
      "sieve, s3fifo, twoq, arc, ttl, ttlfixed, lruk, gdsf, hyperbolic,\n"
      "wtinylfu, watermark, random, radix, costaware, lirs, lecar, priority,\n"
      "thinktime, opt, optforced; with options as in lruk:k=3 or\n"
-     "s3fifo:small=0.2:ghosts=2 (docs/policies.md)"},
+     "s3fifo:small=0.2:ghosts=2 (docs/policies.md); or a plug-in's path,\n./mine.so (docs/plugins.md)"},
     {"admission", "NAME", NULL, "what every policy but opt stores: always, second, depth, size,\n"
      "tinylfu or ttl, with options as above; or of one policy: lru+second"},
     {"curve", "[all]", NULL,

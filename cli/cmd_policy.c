@@ -19,7 +19,7 @@
 static const struct kvc_cli_option options[] = {
     {"kind", "KIND", "eviction", "new: eviction or routing"},
     {"o", "DIR", "the name", "new: the folder it goes to, made where it is missing"},
-    {"limit", "TIME", "30s", "check: how long each of the checks may take"},
+    {"limit", "TIME", "30s", "check: CPU time that each of the checks may take"},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -135,7 +135,7 @@ static int check(struct kvc_cli *cli, const char *spec)
         return kvc_cli_usage(cli, "--limit %s: %s", limit, err.text);
     if (!kvc_plugin_is(spec))
         return kvc_cli_usage(cli, "'%s' is no path of a plug-in: it holds a '/' or ends in .so", spec);
-    enum kvc_status st = kvc_policy_check(spec, (double)limit_ns / 1e9, &found, &err);
+    enum kvc_status st = kvc_policy_check(spec, NULL, (double)limit_ns / 1e9, &found, &err);
     if (st == KVC_OK && kvc_cli_json(cli))
         st = kvc_policy_check_json(&found, &err);
     else if (st == KVC_OK)

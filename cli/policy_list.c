@@ -9,12 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum kind { EVICTION, TIER, ROUTING };
+enum kind { EVICTION, ADMISSION, TIER, ROUTING };
 
 static const struct {
     const char *name, *title;
 } kinds[] = {
     [EVICTION] = {"eviction", "eviction, without time: kvcast ceiling --policy NAME[:option=value]"},
+    [ADMISSION] = {"admission", "admission: --admission NAME, or POLICY+NAME for one policy"},
     [TIER] = {"tier", "eviction from tiers: kvcast replay --policy NAME, tiers.*.policy"},
     [ROUTING] = {"routing", "routing: --router NAME"},
 };
@@ -40,6 +41,18 @@ static size_t each(void (*take)(const struct row *, void *), void *user)
             r.closed = about->closed;
         }
         r.option = kvc_runs_options(*p, &r.n_options);
+        take(&r, user);
+    }
+    for (const char *const *p = kvc_admission_names(); *p; p++, n++) {
+        struct row r = {.kind = ADMISSION, .name = *p};
+        char name[40];
+        snprintf(name, sizeof(name), "+%s", *p);
+        const struct kvc_policy_about *about = kvc_policy_about(name);
+        if (about) {
+            r.summary = about->summary;
+            r.source = about->source;
+        }
+        r.option = kvc_admission_options(*p, &r.n_options);
         take(&r, user);
     }
     for (const char *const *p = kvc_eviction_names(); *p; p++, n++) {

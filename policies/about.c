@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is to be said of the policies without time, in a line each. */
+ * What is to be said of the policies without time, in a line each; "+" stands before admission. */
 #include "base/units.h"
 #include "policies/policies.h"
 
@@ -28,8 +28,22 @@ static const struct kvc_policy_about table[] = {
     {"radix", "whole leaf node of the request tree touched longest ago", "SGLang", true},
     {"costaware", "leaf block of least touches x recompute time, above the last victim's figure",
      "gdsf on leaves", true},
+    {"lirs", "longest in the queue of blocks whose last two uses were not close together",
+     "Jiang and Zhang, SIGMETRICS 2002", false},
+    {"lecar", "victim of lru or of lfu, by weights learned from what is regretted",
+     "Vietri et al., HotStorage 2018", false},
+    {"priority", "released longest ago of the lowest level, with all below it", "TensorRT-LLM", true},
+    {"thinktime", "deepest of the session whose expected return is farthest", NULL, true},
     {"opt", "the best there can be: used again last; also refuses a block that is",
      "Belady 1966, with bypass", true},
+    {"optforced", "used again last of those before the newcomer", "Belady 1966, without bypass", false},
+    {"+always", "all that is asked for", NULL, false},
+    {"+second", "what was asked for before", NULL, false},
+    {"+depth", "the first tokens of each prompt", NULL, false},
+    {"+size", "prompts that are not too long", NULL, false},
+    {"+tinylfu", "what is among the blocks asked for most often of late",
+     "counters of Einziger et al., TOS 2017", false},
+    {"+ttl", "what is expected again before it is too old", NULL, false},
 };
 
 const struct kvc_policy_about *kvc_policy_about(const char *name)

@@ -40,8 +40,8 @@ struct kvc_policy_check {
     bool passed;
 };
 
-/* Checks PATH[:options]; each check may take limit_s seconds (0: 30). KVC_OK also where checks fail. */
-enum kvc_status kvc_policy_check(const char *spec, double limit_s, struct kvc_policy_check *out,
-                                 struct kvc_error *err);
+/* Checks PATH[:options]; only: rules and this check alone, NULL: all, with scores. Each check may take limit_s seconds of CPU time (0: 30). KVC_OK also where checks fail. */
+enum kvc_status kvc_policy_check(const char *spec, const char *only, double limit_s,
+                                 struct kvc_policy_check *out, struct kvc_error *err);
 
 #endif

@@ -25,7 +25,7 @@ struct kvc_trial_board {
 };
 
 struct kvc_trials {
-    const char *spec;
+    const char *spec, *only;
     double limit_s;
     struct kvc_trial_board *board;
     struct kvc_workload *workload; /* the named ones */

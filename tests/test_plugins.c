@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Plug-ins against the built-in policies that do the same, and the loader against what is wrong. */
 #include "base/rng.h"
-#include "policies/plugged.h"
-#include "studies/workloads.h"
+#include "studies/policy_trials.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -98,10 +97,194 @@ static void plugins_give_what_built_ins_give(void **state)
     }
 }
 
+/* ---- what is wrong ---- */
+
+static const struct kvc_check_row *row_of(const struct kvc_policy_check *c, const char *name)
+{
+    for (size_t i = 0; i < c->n_rows; i++)
+        if (!strcmp(c->row[i].name, name))
+            return &c->row[i];
+    return NULL;
+}
+
+/* The check that finds it, and what it says. */
+static void broken_plugins_are_told_how(void **state)
+{
+    static const struct {
+        const char *plugin, *check, *text;
+    } cases[] = {
+        {"bad_abi", "loads", "version 99 of the plug-in interface, this is version 1"},
+        {"bad_size", "loads", "struct_size is 24"},
+        {"bad_symbol", "loads", "no function kvc_policy_plugin"},
+        {"bad_name", "loads", "name of a built-in policy"},
+        {"bad_hook", "loads", "the hook victim is missing"},
+        {"bad_closed", "closure", "promises KVC_EVICT_CLOSED"},
+        {"bad_split", "twin", "when pieces are single blocks"},
+        {"bad_random", "repeats", "a second time in one process"},
+        {"bad_pinned", "pins", "the victim it named is pinned"},
+        {"bad_crash", "options", "in create, of a run with options NULL"},
+        {"bad_memory", "memory", "in create, of a run whose allocation"},
+        {"bad_leak", "rules", "destroy left 1 allocations behind"},
+        {"bad_lost", "rules", "has it lost track of pieces?"},
+        {"bad_dead", "rules", "is not resident"},
+        {"bad_nan", "rules", "rank was given NaN"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct kvc_policy_check found;
+        char path[600];
+        assert_int_equal(kvc_policy_check(so(cases[i].plugin, path, sizeof(path)),
+                                          cases[i].check, 0, &found, NULL),
+                         KVC_OK);
+        const struct kvc_check_row *row = row_of(&found, cases[i].check);
+        assert_false(found.passed);
+        assert_int_equal(found.n_scores, 0);
+        if (!row || row->verdict != KVC_CHECK_FAILED || !strstr(row->text, cases[i].text))
+            fail_msg("%s: %s: %s", cases[i].plugin, cases[i].check, row ? row->text : "not run");
+    }
+}
+
+/* A policy in this program, as if it had been loaded. */
+static struct kvc_plugin in_program(const struct kvc_evict_ops *ops)
+{
+    struct kvc_plugin p = {.path = "(test)", .policy = {.name = "test", .summary = "test"}};
+    p.evict = *ops;
+    return p;
+}
+
+/* ---- services that the plug-ins above do without ---- */
+
+static void rank_by_next(const struct kvc_host *host, void *state, kvc_piece piece)
+{
+    uint64_t next = host->next_use(host, piece);
+    (void)state;
+    host->rank(host, piece, next == KVC_NEVER ? -1e18 : -(double)next);
+}
+
+static void store_by_next(const struct kvc_host *host, void *state, kvc_piece piece, uint32_t ghost)
+{
+    (void)ghost;
+    rank_by_next(host, state, piece);
+}
+
+static kvc_piece lowest(const struct kvc_host *host, void *state,
+                        const struct kvc_newcomer *newcomer, uint32_t *blocks)
+{
+    (void)state, (void)newcomer, (void)blocks;
+    return host->lowest(host);
+}
+
+/* Farthest next use goes; no policy that refuses nothing hits more, and opt, which may refuse, does. */
+static void an_oracle_comes_between_lru_and_opt(void **state)
+{
+    static const struct kvc_evict_ops ops = {.struct_size = sizeof(ops), .flags = KVC_EVICT_ORACLE,
+                                             .stored = store_by_next, .touched = rank_by_next,
+                                             .victim = lowest};
+    struct kvc_plugin plugin = in_program(&ops);
+    uint64_t ours = 0, lru = 0, opt = 0;
+    (void)state;
+    for (size_t i = 3; i < kvc_workloads(); i++) {
+        struct kvc_workload w;
+        struct kvc_hits hits;
+        assert_int_equal(kvc_workload_make(&w, i, NULL), KVC_OK);
+        struct kvc_trial_run run = {.workload = &w, .spec = "(test)", .capacity = w.blocks / 6 + 1,
+                                    .trial = {.plugin = &plugin}};
+        kvc_trial_run(&run);
+        assert_int_equal(run.status, KVC_OK);
+        ours += run.hits;
+        assert_int_equal(kvc_ceiling_opt_of(&w.view, &run.capacity, 1, &hits, NULL, NULL), KVC_OK);
+        opt += hits.raw_hit_blocks;
+        assert_true(run.hits <= hits.raw_hit_blocks);
+        assert_int_equal(kvc_ceiling_runs_of(&w.view, "lru", &run.capacity, 1, &hits, NULL, NULL),
+                         KVC_OK);
+        lru += hits.raw_hit_blocks;
+        assert_true(run.hits >= hits.raw_hit_blocks);
+        kvc_workload_clear(&w);
+    }
+    assert_true(lru < ours && ours < opt);
+}
+
+/* What info tells of a piece is true, and times bring the built-in ttl to the block. */
+struct ages {
+    uint64_t now_ns, request;
+};
+
+static void *make_ages(const struct kvc_host *host, const union kvc_option_value *options)
+{
+    (void)options;
+    return host->alloc(host, 1, sizeof(struct ages));
+}
+
+static void free_ages(const struct kvc_host *host, void *state)
+{
+    host->free(host, state);
+}
+
+static void expire(const struct kvc_host *host, void *state, const struct kvc_policy_request *request)
+{
+    struct ages *a = state;
+    a->now_ns = request->time_ns;
+    a->request = request->index;
+    for (kvc_piece p; (p = host->oldest(host, 0)) != KVC_PIECE_NONE;) {
+        const struct kvc_piece_info *info = host->info(host, p);
+        if (a->now_ns - info->touched_ns < 3000000000u)
+            return;
+        host->drop(host, p, info->hi - info->lo);
+    }
+}
+
+static void store_aged(const struct kvc_host *host, void *state, kvc_piece piece, uint32_t ghost)
+{
+    const struct ages *a = state;
+    const struct kvc_piece_info *info = host->info(host, piece);
+    (void)ghost;
+    if (info->stored_ns != a->now_ns || info->touched_request != a->request || info->hi <= info->lo ||
+        info->depth != host->seg_depth[info->segment] + info->lo || !info->resident || info->pinned)
+        (host->fail)(host, "info is wrong");
+    host->put(host, 0, piece);
+}
+
+static void touch_aged(const struct kvc_host *host, void *state, kvc_piece piece)
+{
+    const struct ages *a = state;
+    if (host->info(host, piece)->touched_ns != a->now_ns)
+        (host->fail)(host, "info is wrong");
+    host->put(host, 0, piece);
+}
+
+static kvc_piece oldest(const struct kvc_host *host, void *state,
+                        const struct kvc_newcomer *newcomer, uint32_t *blocks)
+{
+    (void)state;
+    *blocks = newcomer->hi - newcomer->lo;
+    return host->oldest(host, 0);
+}
+
+static void times_make_a_ttl(void **state)
+{
+    static const struct kvc_evict_ops ops = {
+        .struct_size = sizeof(ops), .flags = KVC_EVICT_HISTORY, .queues = 1, .create = make_ages,
+        .destroy = free_ages, .request = expire, .stored = store_aged, .touched = touch_aged,
+        .victim = oldest};
+    struct kvc_plugin plugin = in_program(&ops);
+    uint64_t rng = kvc_rng_stream(13, "ttl");
+    (void)state;
+    for (uint64_t i = 0; i < 200; i++) {
+        struct kvc_workload w;
+        struct kvc_plugged_trial trial = {.plugin = &plugin};
+        assert_int_equal(kvc_workload_random(&w, &rng, NULL), KVC_OK);
+        same(&w, "ttl:ttl=3s", "(test)", kvc_rng_below(&rng, w.blocks + 2), &trial, i);
+        kvc_workload_clear(&w);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plugins_give_what_built_ins_give),
+        cmocka_unit_test(broken_plugins_are_told_how),
+        cmocka_unit_test(an_oracle_comes_between_lru_and_opt),
+        cmocka_unit_test(times_make_a_ttl),
     };
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - argv[0]) : 1,

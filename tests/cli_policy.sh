@@ -1,0 +1,100 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# 'kvcast policy': what is listed, what new writes compiles and passes its own test, what check says of
+# plug-ins that break a rule, and docs/plugins.md as it stands.
+. "$(dirname "$0")/tap.sh"
+case $kvcast in /*) ;; *) kvcast=$PWD/$kvcast ;; esac
+root=$PWD
+plugins=$(dirname "$kvcast")/tests/plugins
+[ -d "$plugins" ] || plugins=$root/build/${VARIANT:-release}/tests/plugins
+holds() { # name, pattern..
+    name=$1
+    shift
+    for p in "$@"; do
+        grep -q -e "$p" "$dir/out" || { echo "# not there: $p" && sed 's/^/# /' "$dir/out"
+            report 1 "$name"; return; }
+    done
+    report 0 "$name"
+}
+
+# ---- list ----
+"$kvcast" policy list >"$dir/out"; report $? "list"
+missing=
+for p in $(sed -n 's/^| \([a-z0-9]*\) |.*/\1/p' docs/policies.md | grep -vx policy); do
+    line=$(grep "^  $p  " "$dir/out" | head -1)
+    [ -n "${line#"  $p "}" ] || { missing="$missing $p"; continue; }
+    closed=$(sed -n "s/^| $p |.*| \([a-z]*\) |\$/\1/p" docs/policies.md)
+    case $closed,$line in yes,*"; closed" | no,*[!d]) ;; *) missing="$missing $p(closed)" ;; esac
+done
+[ -z "$missing" ]; report $? "list has all of docs/policies.md, and the same that is closed$missing"
+holds "routers and options are listed" "power-of-two" "ttl=5m"
+"$kvcast" policy list --json >"$dir/out"
+holds "as JSON too" '"schema": "kvcast.policy-list.v1"' '"prefix_closed": true' '"kind": "routing"'
+
+# ---- new ----
+case ${VARIANT:-release} in
+asan | tsan) flags=-fsanitize=$(echo "${VARIANT}" | sed 's/asan/address,undefined/; s/tsan/thread/') ;;
+*) flags= ;;
+esac
+cd "$dir" || exit 1
+for kind in eviction routing; do
+    "$kvcast" policy new "my-$kind" --kind $kind --quiet 2>err; report $? "new --kind $kind"
+    for cc in gcc clang; do
+        command -v $cc >/dev/null 2>&1 || continue
+        rm -f my-$kind/*.so
+        make -s -C "my-$kind" CC=$cc CFLAGS="-O2 $flags" >log 2>&1; report $? "its policy compiles with $cc -Wall -Wextra -Werror"
+    done
+    make -s -C "my-$kind" test KVCAST="$kvcast" CFLAGS="-O2 $flags" >out 2>&1; report $? "and passes its own test"
+    holds "which the kit is part of" "it keeps the rules"
+done
+refused "a file that is there stays" 2 "is there already" policy new my-eviction
+refused "a name that is none" 2 "small letters" policy new "My policy"
+refused "a built-in's name" 2 "built-in" policy new sieve
+refused "a kind that is none" 2 "eviction or routing" policy new x --kind placement
+refused "nothing to do" 2 "list, new or check" policy
+refused "something else to do" 2 "no part of kvcast policy" policy make
+refused "a check of nothing" 2 "path" policy check
+refused "a check of a name" 2 "no path" policy check lru
+
+# ---- check ----
+"$kvcast" policy check ./my-eviction/my-eviction.so:keep=0.3 --json >out; report $? "check --json"
+holds "it is whole" '"schema": "kvcast.policy-check.v1"' '"passed": true' '"workload": "turncoat"' \
+    '"best_built_in": 0' '"lru_ns_per_block_touch"'
+"$kvcast" policy check ./nothing.so >out; [ $? = 3 ]; report $? "a file that is not there: exit code 3"
+holds "and it says so" "FAILED.*loads" "No such file"
+"$kvcast" policy check ./my-eviction/Makefile >out; [ $? = 3 ]; report $? "a file that is no plug-in: exit code 3"
+holds "and it says what to do" "can't be loaded" "cc -shared"
+"$kvcast" policy check ./my-eviction/my-eviction.so:keeep=1 >out; [ $? != 0 ]; report $? "an option it has not"
+holds "is named, with those there are" "keeep" "keep=0.5"
+"$kvcast" policy check "$plugins/bad_loop.so" --limit 1s >out; [ $? = 1 ]; report $? "an endless loop: exit code 1"
+holds "with the hook, the request and the case" "did not end" "in victim, at request" "random forest"
+
+# ---- runs ----
+"$kvcast" gen rag-chat -o chat.jsonl --duration 2m --quiet
+"$kvcast" ceiling chat.jsonl --quiet --capacity 500,3000 --policy "sieve,twoq:in=0.5,$plugins/sieve.so,$plugins/twoq.so:in=0.5" \
+    --threads 4 --json >out
+report $? "plug-ins run beside built-in policies, on several threads"
+sed -n '/"points"/,$s/.*"raw_hit_blocks": \([0-9]*\),/\1/p' out | tr '\n' ' ' >hits
+awk '{ exit !($1 == $3 && $2 == $4 && $5 == $7 && $6 == $8) }' hits
+rc=$?
+[ $rc = 0 ] || sed 's/^/# /' hits
+report $rc "and give the same hits"
+refused "a plug-in that breaks a rule gives no figure" 1 "bad, in stored, at request 0: rank was given NaN" \
+    ceiling chat.jsonl --quiet --capacity 500 --policy "$plugins/bad_nan.so"
+refused "nor one of another version" 3 "version 99" ceiling chat.jsonl --policy "$plugins/bad_abi.so"
+refused "nor one that is not there" 1 "nothing.so" ceiling chat.jsonl --policy ./nothing.so
+refused "an option that a plug-in has not" 2 'no option "size"' ceiling chat.jsonl --policy "$plugins/twoq.so:size=1"
+refused "a router is no cache policy" 3 "a policy of routing" ceiling chat.jsonl --policy ./my-routing/my-routing.so
+
+# ---- the tutorial, word by word ----
+mkdir tutorial bin && ln -s "$kvcast" bin/kvcast && cd tutorial || exit 1
+awk '/^```sh/ { on = 1; next } /^```/ { on = 0 } on' "$root/docs/plugins.md" >all.sh
+PATH=$dir/bin:$PATH CFLAGS="-O2 $flags" sh -e all.sh >"$dir/out" 2>"$dir/err"
+rc=$?
+[ $rc = 0 ] || sed 's/^/# /' "$dir/err"
+report $rc "docs/plugins.md runs as it stands"
+holds "to a verdict" "it keeps the rules" "regret"
+awk '$2 == "lru" { lru[$1] = $4 } $2 ~ /worth=0$/ && NF > 6 { bad = bad || lru[$1] != $4; n++ } END { exit bad || n != 2 }' "$dir/out"
+report $? "and worth=0 is lru, as it says"
+echo "1..$n"
+exit $failed
