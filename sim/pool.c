@@ -109,7 +109,7 @@ void kvc_pool_run_free(struct kvc_pool *pool, uint32_t i)
     pool->free_run = i;
 }
 
-static void expiry_remove(struct kvc_pool *pool, uint32_t i)
+void kvc_pool_expiry_remove(struct kvc_pool *pool, uint32_t i)
 {
     struct kvc_run_age *a = &pool->ages[i];
     if (a->ttl >= pool->rules->n_ttls)
@@ -119,7 +119,7 @@ static void expiry_remove(struct kvc_pool *pool, uint32_t i)
     *(a->next == NONE ? &x->tail : &pool->ages[a->next].prev) = a->prev;
 }
 
-static void expiry_before(struct kvc_pool *pool, uint32_t i, uint32_t at)
+void kvc_pool_expiry_before(struct kvc_pool *pool, uint32_t i, uint32_t at)
 {
     struct kvc_run_age *a = &pool->ages[i];
     if (a->ttl >= pool->rules->n_ttls)
@@ -131,18 +131,7 @@ static void expiry_before(struct kvc_pool *pool, uint32_t i, uint32_t at)
     *(at == NONE ? &x->tail : &pool->ages[at].prev) = i;
 }
 
-void kvc_pool_run_dequeue(struct kvc_pool *pool, uint32_t i)
-{
-    struct kvc_run *r = &pool->runs[i];
-    struct kvc_pool_class *c = &pool->classes[kvc_pool_class_of(pool, r->tenant)];
-    *(r->prev == NONE ? &c->head : &pool->runs[r->prev].next) = r->next;
-    *(r->next == NONE ? &c->tail : &pool->runs[r->next].prev) = r->prev;
-    r->queued = false;
-    if (pool->rules)
-        expiry_remove(pool, i);
-}
-
-static void queue_before(struct kvc_pool *pool, uint32_t i, uint32_t at)
+static inline void queue_before(struct kvc_pool *pool, uint32_t i, uint32_t at)
 {
     struct kvc_run *r = &pool->runs[i];
     struct kvc_pool_class *c = &pool->classes[kvc_pool_class_of(pool, r->tenant)];
@@ -152,7 +141,7 @@ static void queue_before(struct kvc_pool *pool, uint32_t i, uint32_t at)
     *(at == NONE ? &c->tail : &pool->runs[at].prev) = i;
     r->queued = true;
     if (pool->rules)
-        expiry_before(pool, i, at);
+        kvc_pool_expiry_before(pool, i, at);
 }
 
 /* The longest TTL of those who touch it holds; the run is not queued now. */
@@ -197,14 +186,6 @@ static void queue_join(struct kvc_pool *pool, uint32_t i)
     kvc_pool_run_free(pool, gone);
 }
 
-static void count_queued(struct kvc_pool *pool, const struct kvc_run *r, bool more)
-{
-    uint64_t pages = kvc_run_pages(pool, r);
-    struct kvc_pool_class *c = &pool->classes[kvc_pool_class_of(pool, r->tenant)];
-    pool->queued += more ? pages : -pages;
-    c->queued += more ? pages : -pages;
-}
-
 /* The run loses its last holder: it joins the young end, or stays where it was inserted. */
 static void run_unhold(struct kvc_pool *pool, uint32_t i)
 {
@@ -213,7 +194,7 @@ static void run_unhold(struct kvc_pool *pool, uint32_t i)
         lengthen(pool, i);
     if (--r->holders)
         return;
-    count_queued(pool, r, true);
+    kvc_pool_count_queued(pool, r->tenant, kvc_run_pages(pool, r));
     pool->over |= pool->rules != NULL;
     if (!r->queued)
         queue_last(pool, i);
@@ -225,7 +206,7 @@ static void run_hold(struct kvc_pool *pool, uint32_t i)
     struct kvc_run *r = &pool->runs[i];
     if (r->holders++)
         return;
-    count_queued(pool, r, false);
+    kvc_pool_count_queued(pool, r->tenant, -kvc_run_pages(pool, r));
     /* In insertion order a held run keeps its place and eviction steps over it. */
     if (pool->touch_moves)
         kvc_pool_run_dequeue(pool, i);

@@ -50,7 +50,7 @@ struct kvc_pool_rules { /* shared by the instances of a tier */
 
 struct kvc_pool_class {
     uint32_t head, tail;   /* queue: head is the next victim */
-    uint64_t used, queued; /* pages charged to it, and of these without holder */
+    uint64_t used, queued; /* pages charged to it, and of these without holder; with rules */
 };
 
 struct kvc_expiry { /* runs without holder, the one that expires next first */

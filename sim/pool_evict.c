@@ -9,7 +9,7 @@ void kvc_pool_charge(struct kvc_pool *pool, uint32_t tenant, int64_t pages)
     pool->classes[kvc_pool_class_of(pool, tenant)].used += (uint64_t)pages;
 }
 
-void kvc_pool_run_charge(struct kvc_pool *pool, const struct kvc_run *r, bool more)
+void kvc_pool_run_charge_tenant(struct kvc_pool *pool, const struct kvc_run *r, bool more)
 {
     uint64_t pages = kvc_run_pages(pool, r);
     if (!more)
@@ -81,8 +81,7 @@ static void replace_by_copies(struct kvc_pool *pool, const struct kvc_run *was, 
 void kvc_pool_run_leave(struct kvc_pool *pool, uint32_t i)
 {
     uint64_t pages = kvc_run_pages(pool, &pool->runs[i]);
-    pool->queued -= pages;
-    pool->classes[kvc_pool_class_of(pool, pool->runs[i].tenant)].queued -= pages;
+    kvc_pool_count_queued(pool, pool->runs[i].tenant, -pages);
     pool->plain += pages;
     kvc_pool_run_charge(pool, &pool->runs[i], false);
     kvc_pool_run_dequeue(pool, i);
@@ -109,8 +108,7 @@ static void evict_from(struct kvc_pool *pool, uint32_t i, uint64_t pages)
     } else {
         uint64_t freed = kvc_run_pages(pool, &gone);
         pool->plain += freed;
-        pool->queued -= freed;
-        pool->classes[kvc_pool_class_of(pool, was.tenant)].queued -= freed;
+        kvc_pool_count_queued(pool, was.tenant, -freed);
         pool->runs[i].hi = at;
         kvc_pool_run_charge(pool, &gone, false);
     }
@@ -154,9 +152,6 @@ static uint64_t above(uint64_t used, uint64_t limit)
  * before that has to be asked again. */
 static uint32_t victim(const struct kvc_pool *pool, uint64_t pages, uint64_t *most)
 {
-    *most = KVC_CAPACITY_INF;
-    if (!pool->rules)
-        return oldest(pool, 0);
     uint32_t own = own_class(pool), best = NONE, best_class = NONE;
     uint64_t excess = own_excess(pool, pages);
     if (excess && (best = oldest(pool, own)) != NONE) {
@@ -206,8 +201,8 @@ uint64_t kvc_pool_available_by(const struct kvc_pool *pool)
 void kvc_pool_take(struct kvc_pool *pool, uint64_t pages)
 {
     while (pool->plain < pages && !pool->nomem) {
-        uint64_t most, lack = pages - pool->plain;
-        uint32_t i = victim(pool, pages, &most);
+        uint64_t most = KVC_CAPACITY_INF, lack = pages - pool->plain;
+        uint32_t i = pool->rules ? victim(pool, pages, &most) : oldest(pool, 0);
         if (i == NONE)
             return; /* the caller's check was wrong; plain stays short and kvc_pool_check tells */
         evict_from(pool, i, lack < most ? lack : most);

@@ -53,13 +53,37 @@ static inline uint32_t kvc_pool_class_of(const struct kvc_pool *pool, uint32_t t
 void kvc_pool_run_free(struct kvc_pool *pool, uint32_t i);
 void kvc_pool_run_chain(struct kvc_pool *pool, uint32_t i);
 void kvc_pool_run_unchain(struct kvc_pool *pool, uint32_t i);
-void kvc_pool_run_dequeue(struct kvc_pool *pool, uint32_t i);
+/* A queued run's place in the list of its TTL; at NONE: last. With rules. */
+void kvc_pool_expiry_remove(struct kvc_pool *pool, uint32_t i);
+void kvc_pool_expiry_before(struct kvc_pool *pool, uint32_t i, uint32_t at);
+static inline void kvc_pool_run_dequeue(struct kvc_pool *pool, uint32_t i)
+{
+    struct kvc_run *r = &pool->runs[i];
+    struct kvc_pool_class *c = &pool->classes[kvc_pool_class_of(pool, r->tenant)];
+    *(r->prev == NONE ? &c->head : &pool->runs[r->prev].next) = r->next;
+    *(r->next == NONE ? &c->tail : &pool->runs[r->next].prev) = r->prev;
+    r->queued = false;
+    if (pool->rules)
+        kvc_pool_expiry_remove(pool, i);
+}
 /* Splits run i at block at; i keeps the part towards the root. The deeper part goes first in the
  * queue. Returns the deeper run, NONE without memory. */
 uint32_t kvc_pool_run_cut(struct kvc_pool *pool, uint32_t i, uint32_t at);
 /* A run without holder leaves; nobody is told. */
 void kvc_pool_run_leave(struct kvc_pool *pool, uint32_t i);
-/* Charges, or takes off the charge of, what the run holds. */
-void kvc_pool_run_charge(struct kvc_pool *pool, const struct kvc_run *r, bool more);
+/* Charges, or takes off the charge of, what the run holds; nobody asks where tenants are one. */
+void kvc_pool_run_charge_tenant(struct kvc_pool *pool, const struct kvc_run *r, bool more);
+static inline void kvc_pool_run_charge(struct kvc_pool *pool, const struct kvc_run *r, bool more)
+{
+    if (pool->rules || pool->meter)
+        kvc_pool_run_charge_tenant(pool, r, more);
+}
+/* So many pages of a tenant's runs lost their last holder or, taken off, got one or left. */
+static inline void kvc_pool_count_queued(struct kvc_pool *pool, uint32_t tenant, uint64_t pages)
+{
+    pool->queued += pages;
+    if (pool->rules)
+        pool->classes[pool->rules->class_of[tenant]].queued += pages;
+}
 
 #endif
