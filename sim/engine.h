@@ -10,7 +10,7 @@
 #define KVC_SIM_ENGINE_H
 
 #include "models/models.h"
-#include "policies/policies.h"
+#include "policies/plugin.h"
 #include "sim/arrivals.h"
 #include "sim/links.h"
 #include "sim/namespaces.h"
@@ -176,6 +176,9 @@ struct kvc_engine {
     const struct kvc_replay_options *options;
     struct kvc_step_model *model;
     const struct kvc_router_ops *router;
+    struct kvc_plugin *router_plugin; /* NULL: a built-in one */
+    void *router_state;
+    bool router_stray; /* it named a replica that is none */
     uint64_t router_rng, front_ns, token_bytes;
     uint32_t block_tokens, page_tokens;
     uint64_t now;

@@ -183,8 +183,10 @@ static uint32_t route(struct kvc_engine *e, const struct kvc_job *j, uint64_t in
     }
     uint32_t session = e->trace->session ? e->trace->session[j->request] : KVC_ID_NONE;
     struct kvc_route_request request = {index, session, j->input};
-    return e->router->pick(NULL, &request, e->views, e->n_replicas, e->sc->router.load_weight,
-                           &e->router_rng) % e->n_replicas;
+    uint32_t to = e->router->pick(e->router_state, &request, e->views, e->n_replicas,
+                                  e->sc->router.load_weight, &e->router_rng);
+    e->router_stray = e->router_stray || to >= e->n_replicas;
+    return to % e->n_replicas;
 }
 
 static void put_on_the_way(struct kvc_engine *e, uint32_t job, uint64_t time_ns)
@@ -369,6 +371,10 @@ static enum kvc_status run(struct kvc_engine *e, struct kvc_error *err)
                 nomem |= e->tiers[t].pools[i].nomem;
         if (nomem)
             return kvc_fail_nomem(err);
+        if (e->router_stray)
+            return kvc_fail_at(err, KVC_ERR_PLUGIN, e->sc->router.policy, 0, NULL,
+                               "the router, in pick, named a replica that is none of the %u, which "
+                               "count from 0", e->n_replicas);
         if (e->options->progress && e->done - reported >= 1024) {
             reported = e->done;
             if (!e->options->progress(e->options->progress_user, "replay", e->done, n))

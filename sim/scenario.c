@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "models/models.h"
+#include "policies/plugin.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -70,6 +71,10 @@ static enum kvc_status pick_name(const struct kvc_scenario_key *key, const char 
 {
     const char *const *list = key->choices ? key->choices : key->names();
     char all[256] = "";
+    if (key->names == kvc_router_names && kvc_plugin_is(text)) { /* loaded when the run begins */
+        *out = text;
+        return KVC_OK;
+    }
     const char *nearest;
     for (size_t i = 0; list[i]; i++) {
         if (kvc_name_equal(list[i], text)) {

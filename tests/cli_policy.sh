@@ -86,6 +86,13 @@ refused "nor one that is not there" 1 "nothing.so" ceiling chat.jsonl --policy .
 refused "an option that a plug-in has not" 2 'no option "size"' ceiling chat.jsonl --policy "$plugins/twoq.so:size=1"
 refused "a router is no cache policy" 3 "a policy of routing" ceiling chat.jsonl --policy ./my-routing/my-routing.so
 
+replay() { "$kvcast" replay chat.jsonl --quiet --json --model llama-3.1-8b --gpu h100-sxm --replicas 3 "$@"; }
+cp "$plugins/stay.so" stay.so
+replay --router ./stay.so:slack=2 >out; report $? "a router's plug-in serves a replay"
+holds "which says whose router it was" '"completed": [1-9]' 'stay.so:slack=2'
+refused "a router must be one" 3 "a policy of eviction" replay chat.jsonl --model llama-3.1-8b --gpu h100-sxm \
+    --replicas 3 --router ./my-eviction/my-eviction.so
+
 # ---- the tutorial, word by word ----
 mkdir tutorial bin && ln -s "$kvcast" bin/kvcast && cd tutorial || exit 1
 awk '/^```sh/ { on = 1; next } /^```/ { on = 0 } on' "$root/docs/plugins.md" >all.sh

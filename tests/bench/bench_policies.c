@@ -65,7 +65,8 @@ static void measure(const struct kvc_ceiling_view *v, const struct kvc_trace *tr
     bench_sort(time_s, RUNS);
     double median = time_s[RUNS / 2];
     printf("%s%s\t%.0f\tM block touches/CPU s\t%.1f\t%s\n",
-           policy, !strcmp(policy, "curve") ? " of lru, all capacities, kv-cache-tester"
+           strchr(policy, '/') ? "lru as a plug-in" : policy,
+           !strcmp(policy, "curve") ? " of lru, all capacities, kv-cache-tester"
                                             : " at 100,000 blocks, kv-cache-tester",
            (double)touches / median / 1e6,
            50 * (time_s[RUNS - 1] - time_s[0]) / median, goal);
@@ -112,6 +113,10 @@ int main(int argc, char **argv)
     for (const char *const *p = kvc_ceiling_policies(); *p; p++)
         measure(&v, trace, *p, stats.block_touches, goal_of(*p));
     measure(&v, trace, "certify", stats.block_touches, goal_of("certify"));
+    const char *build = getenv("KVCAST_BUILD");
+    char plugin[512];
+    snprintf(plugin, sizeof(plugin), "%s/tests/plugins/lru.so", build ? build : "build/release");
+    measure(&v, trace, plugin, stats.block_touches, "-");
     kvc_trace_destroy(trace);
     return 0;
 }
