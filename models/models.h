@@ -134,12 +134,23 @@ uint64_t kvc_step_front_ns(const struct kvc_step_model *model);
 uint64_t kvc_step_kv_capacity_bytes(const struct kvc_step_model *model,
                                     double gpu_memory_utilization, uint32_t max_batched_tokens);
 
-/* Relative half-widths of the 80 % band of this regime and what they rest on. */
+/* What of an estimate lies beyond the measurements that it rests on; 0: nothing. */
+enum {
+    KVC_STEP_PAST = 1,     /* prefill behind cached tokens: in no table of these GPUs */
+    KVC_STEP_OUTSIDE = 2,  /* more tokens, sequences or context than were measured */
+    KVC_STEP_BORROWED = 4, /* another GPU's kernels, as shares of this one's peaks */
+    KVC_STEP_SHAPE = 8,    /* a head size, window, dtype or expert shape between measured ones */
+};
+uint32_t kvc_step_flags(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
+                        size_t n_chunks, uint32_t n_decode, uint64_t decode_context);
+
+/* Factors of the 80 % band of this regime and what they rest on. flags of the estimates widen it. */
 struct kvc_time_band {
     double ttft_low, ttft_high, tpot_low, tpot_high; /* factors: 0.8, 1.25 .. */
     const char *source;
+    const char *widened; /* why it is wider than its source says; NULL: it isn't */
 };
-void kvc_step_band(const struct kvc_step_model *model, struct kvc_time_band *out);
+void kvc_step_band(const struct kvc_step_model *model, uint32_t flags, struct kvc_time_band *out);
 
 /* Hands every figure the model rests on to fn, for the assumptions table and warnings. */
 typedef void (*kvc_figure_fn)(void *user, const char *group, const char *name, const char *value,

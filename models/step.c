@@ -168,7 +168,47 @@ uint64_t kvc_step_kv_capacity_bytes(const struct kvc_step_model *model,
     return free_bytes > 0 ? (uint64_t)free_bytes * model->tp : 0;
 }
 
-void kvc_step_band(const struct kvc_step_model *model, struct kvc_time_band *out)
+/* Where the tables end: tokens of a step, sequences, context and new tokens of one. */
+#define MOST_TOKENS 32768
+#define MOST_SEQUENCES 2048
+#define MOST_CONTEXT 131072
+#define MOST_NEW 16384
+
+uint32_t kvc_step_flags(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
+                        size_t n_chunks, uint32_t n_decode, uint64_t decode_context)
+{
+    uint64_t tokens = n_decode;
+    uint32_t flags = 0;
+
+    for (size_t i = 0; i < n_chunks; i++) {
+        tokens += chunks[i].tokens;
+        if (chunks[i].past)
+            flags |= KVC_STEP_PAST;
+        if (chunks[i].tokens > MOST_NEW)
+            flags |= KVC_STEP_OUTSIDE;
+    }
+    if (tokens > MOST_TOKENS || n_decode > MOST_SEQUENCES ||
+        decode_context > (uint64_t)n_decode * MOST_CONTEXT)
+        flags |= KVC_STEP_OUTSIDE;
+    if (!model->measured)
+        flags |= KVC_STEP_BORROWED;
+    if (!model->attention_exact || (model->llm.experts && !model->moe_measured))
+        flags |= KVC_STEP_SHAPE;
+    return flags;
+}
+
+static void widen(struct kvc_time_band *b, double ttft, double tpot, const char *why)
+{
+    b->ttft_low /= ttft;
+    b->ttft_high *= ttft;
+    b->tpot_low /= tpot;
+    b->tpot_high *= tpot;
+    b->widened = why;
+}
+
+/* How much wider is assumed: the form of a past held to 6..10 % of attention on RTX PRO 6000, and
+ * attention is a part of a prefill; beyond the tables nothing is known. */
+void kvc_step_band(const struct kvc_step_model *model, uint32_t flags, struct kvc_time_band *out)
 {
     bool known = model->measured && model->attention_exact && model->allreduce_measured &&
                  model->weights != KVC_FP8_BLOCK && /* its table is another backend's */
@@ -178,6 +218,10 @@ void kvc_step_band(const struct kvc_step_model *model, struct kvc_time_band *out
         *out = known && model->moe_measured ? model->engine.moe : model->engine.assumed;
     else
         *out = known ? model->engine.dense : model->engine.assumed;
+    if (flags & KVC_STEP_OUTSIDE)
+        widen(out, 1.25, 1.25, "tokens, sequences or context beyond the measured tables");
+    else if (flags & KVC_STEP_PAST)
+        widen(out, 1.1, 1, "prefill behind cached tokens, which no kernel table covers");
 }
 
 void kvc_step_model_destroy(struct kvc_step_model *model)

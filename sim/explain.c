@@ -229,14 +229,17 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
                                  "take much of each step. Fewer GPUs a replica may serve more.",
              between->value * 1e-9, between->kind);
     if (!kvc_gpu_find(e->sc->cluster.gpu)->kernels_measured)
-        warn(n, "kernels_assumed", "No kernel measurements for this GPU: times are a roofline with "
-                                   "assumed efficiencies, and the band is wide.");
+        warn(n, "kernels_assumed", "No kernel measurements for this GPU: times are another GPU's, as "
+                                   "shares of this one's peaks, and the band is wide.");
+    if (n->r->hit_tokens)
+        warn(n, "prefill_past", "Prefill behind cached tokens is in no public kernel table of these "
+                                "GPUs: its attention is extrapolated, and the band of TTFT wider.");
 }
 
 static void bands(const struct kvc_engine *e, struct kvc_result *r)
 {
     struct kvc_time_band b;
-    kvc_step_band(e->model, &b);
+    kvc_step_band(e->model, r->hit_tokens ? KVC_STEP_PAST : 0, &b);
     const struct { const char *name; double value, low, high; } v[] = {
         {"ttft_ms.mean", r->ttft_ms.mean, b.ttft_low, b.ttft_high},
         {"ttft_ms.p50", r->ttft_ms.p50, b.ttft_low, b.ttft_high},
@@ -252,7 +255,8 @@ static void bands(const struct kvc_engine *e, struct kvc_result *r)
         to->low = v[i].value * v[i].low;
         to->high = v[i].value * v[i].high;
     }
-    snprintf(r->band_source, sizeof(r->band_source), "%s", b.source ? b.source : "");
+    snprintf(r->band_source, sizeof(r->band_source), "%s%s%s", b.source ? b.source : "",
+             b.widened ? "; wider for " : "", b.widened ? b.widened : "");
 }
 
 enum kvc_status kvc_collect_explain(const struct kvc_engine *e, struct kvc_result *r,
