@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "sim/engine.h"
 #include "tests/replay_case.h"
 
@@ -324,6 +325,54 @@ static void names_must_be_the_traces(void **state)
     kvc_scenario_destroy(base);
 }
 
+/* ---- no memory ---- */
+
+static void no_memory_is_an_error(void **state)
+{
+    struct kvc_scenario *base = base_scenario();
+    static struct replay_case c;
+    const char *what_if = "isolation";
+    struct kvc_replay_options options = {.struct_size = sizeof options, .skip_bounds = true,
+                                         .what_ifs = &what_if, .n_what_ifs = 1};
+    uint64_t refused = 0, cases = 0;
+
+    (void)state;
+    for (uint64_t seed = 4000; cases < 2; seed++) {
+        struct kvc_result *whole = NULL;
+
+        make_case(&c, seed, base);
+        if (!c.sc.tiers[0].present || c.sc.n_tenants < 3 || c.n < 8)
+            continue;
+        cases++;
+        struct kvc_trace *t = trace_of(&c);
+        uint64_t before, n;
+
+        assert_int_equal(kvc_scenario_set(&c.sc, "tenants.t1.salt", "true", NULL), KVC_OK);
+        before = kvc_alloc_count();
+        assert_int_equal(kvc_replay_run(&whole, t, &c.sc, &options, NULL), KVC_OK);
+        n = kvc_alloc_count() - before;
+        for (uint64_t k = 1; k <= n; k += n - k > 500 ? 89 : 1) {
+            struct kvc_result *r = NULL;
+
+            kvc_alloc_fail_after(k);
+            enum kvc_status st = kvc_replay_run(&r, t, &c.sc, &options, NULL);
+
+            kvc_alloc_fail_after(0);
+            if (st == KVC_OK)
+                assert_memory_equal(r->requests, whole->requests, c.n * sizeof whole->requests[0]);
+            else
+                assert_int_equal(st, KVC_ERR_NOMEM);
+            assert_true(st == KVC_OK || r == NULL);
+            refused += st != KVC_OK;
+            kvc_result_destroy(r);
+        }
+        kvc_result_destroy(whole);
+        tiny_trace_free(t);
+    }
+    assert_true(refused > 400);
+    kvc_scenario_destroy(base);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +381,7 @@ int main(void)
         cmocka_unit_test(a_salt_is_a_namespace),
         cmocka_unit_test(a_tenant_that_is_gone_was_never_there),
         cmocka_unit_test(names_must_be_the_traces),
+        cmocka_unit_test(no_memory_is_an_error),
     };
 
     return cmocka_run_group_tests_name("replay_tenants", tests, NULL, NULL);
