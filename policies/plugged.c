@@ -246,7 +246,7 @@ static void store(struct kvc_plugged *p, uint32_t seg, uint32_t lo, uint32_t hi,
 /* The deepest run with blocks before position at; they may be ghosts. */
 static uint32_t run_under(const struct kvc_runs *c, uint32_t seg, uint32_t at)
 {
-    uint32_t r = c->deepest[seg];
+    uint32_t r = c->seg[seg].deepest;
     while (r != KVC_RUN_NONE && c->run[r].lo >= at)
         r = c->run[r].shallower;
     return r;
@@ -277,7 +277,7 @@ static bool all_pinned(const struct kvc_plugged *p)
     if (!p->trial || !p->trial->held_back)
         return false;
     for (uint32_t s = 0; s < c->n_segments; s++)
-        for (uint32_t r = c->deepest[s]; r != KVC_RUN_NONE; r = c->run[r].shallower)
+        for (uint32_t r = c->seg[s].deepest; r != KVC_RUN_NONE; r = c->run[r].shallower)
             if (kvc_run_resident(c, r) && !kvc_plugged_pinned(p, r))
                 return false;
     return true;

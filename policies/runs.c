@@ -101,7 +101,7 @@ const struct kvc_policy_option *kvc_runs_options(const char *policy, uint32_t *n
 
 uint32_t kvc_run_at(const struct kvc_runs *c, uint32_t seg, uint32_t lo)
 {
-    uint32_t r = c->deepest[seg];
+    uint32_t r = c->seg[seg].deepest;
     while (r != KVC_RUN_NONE && c->run[r].lo > lo)
         r = c->run[r].shallower;
     return r != KVC_RUN_NONE && c->run[r].lo == lo ? r : KVC_RUN_NONE;
@@ -109,7 +109,7 @@ uint32_t kvc_run_at(const struct kvc_runs *c, uint32_t seg, uint32_t lo)
 
 static uint32_t *link_before(struct kvc_runs *c, uint32_t seg, uint32_t lo)
 {
-    uint32_t *link = &c->deepest[seg];
+    uint32_t *link = &c->seg[seg].deepest;
     while (*link != KVC_RUN_NONE && c->run[*link].lo > lo)
         link = &c->run[*link].shallower;
     return link;
@@ -137,7 +137,7 @@ uint32_t kvc_run_new(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi)
 
 void kvc_run_free(struct kvc_runs *c, uint32_t r)
 {
-    uint32_t *link = &c->deepest[c->run[r].seg];
+    uint32_t *link = &c->seg[c->run[r].seg].deepest;
     while (*link != r)
         link = &c->run[*link].shallower;
     *link = c->run[r].shallower;
@@ -222,8 +222,14 @@ void kvc_run_drop(struct kvc_runs *c, uint32_t r, uint32_t n)
         c->size -= n;
     }
     if (n == run->hi - run->lo) {
+        uint32_t next = run->newer; /* the next victim, most likely: its neighbours are far away */
         kvc_queue_take(c, r);
         kvc_run_free(c, r);
+        if (next != KVC_RUN_NONE) {
+            __builtin_prefetch(&c->seg[c->run[next].seg]);
+            if (c->run[next].newer != KVC_RUN_NONE)
+                __builtin_prefetch(&c->run[c->run[next].newer]);
+        }
         return;
     }
     c->queue[run->queue].blocks -= n;
@@ -259,7 +265,7 @@ void kvc_runs_destroy(struct kvc_runs *c)
 {
     if (!c)
         return;
-    kvc_free(c->deepest);
+    kvc_free(c->seg);
     kvc_free(c->run);
     kvc_free(c->queue);
     kvc_free(c->touches);
@@ -304,10 +310,12 @@ static bool admit(struct kvc_runs *c, const char *spec)
 
 static bool start(struct kvc_runs *c)
 {
-    c->deepest = kvc_malloc(c->n_segments, sizeof(*c->deepest));
-    if (!c->deepest || !kvc_queues_grow(c, 8))
+    c->seg = kvc_malloc(c->n_segments, sizeof(*c->seg));
+    if (!c->seg || !kvc_queues_grow(c, 8))
         return false;
-    memset(c->deepest, 0xff, c->n_segments * sizeof(*c->deepest));
+    for (uint32_t s = 0; s < c->n_segments; s++)
+        c->seg[s] = (struct kvc_run_segment){c->seg_parent[s], c->seg_len[s], c->seg_depth[s],
+                                             KVC_RUN_NONE};
     return c->plugged ? kvc_plugged_start(c) : !c->ops->start || c->ops->start(c);
 }
 
@@ -355,7 +363,7 @@ bool kvc_runs_failed(const struct kvc_runs *c)
 static uint32_t lead_of(const struct kvc_runs *c, uint32_t seg)
 {
     uint32_t lead = 0, from = UINT32_MAX; /* of the stretch of resident runs in hand */
-    for (uint32_t r = c->deepest[seg]; r != KVC_RUN_NONE; r = c->run[r].shallower) {
+    for (uint32_t r = c->seg[seg].deepest; r != KVC_RUN_NONE; r = c->run[r].shallower) {
         const struct kvc_run *run = &c->run[r];
         if (!kvc_run_resident(c, r)) {
             from = UINT32_MAX;
@@ -389,9 +397,9 @@ static uint64_t limit_of(struct kvc_runs *c)
 static uint64_t leading(const struct kvc_runs *c, uint32_t seg)
 {
     uint64_t run = 0;
-    for (; seg != KVC_RUN_NONE; seg = c->seg_parent[seg]) {
+    for (; seg != KVC_RUN_NONE; seg = c->seg[seg].parent) {
         uint32_t lead = held_of(c, seg);
-        run = lead < c->seg_len[seg] ? lead : run + lead;
+        run = lead < c->seg[seg].len ? lead : run + lead;
     }
     return run;
 }
@@ -413,6 +421,19 @@ uint64_t kvc_runs_arrive(struct kvc_runs *c, const struct kvc_runs_request *requ
     return leading(c, c->leaf);
 }
 
+void kvc_runs_expect(const struct kvc_runs *c, uint32_t soon, uint32_t later)
+{
+    if (later < c->n_segments)
+        __builtin_prefetch(&c->seg[later]);
+    if (soon >= c->n_segments)
+        return;
+    uint32_t r = c->seg[soon].deepest, up = c->seg[soon].parent;
+    if (r != KVC_RUN_NONE)
+        __builtin_prefetch(&c->run[r]);
+    if (up != KVC_RUN_NONE)
+        __builtin_prefetch(&c->seg[up]);
+}
+
 uint64_t kvc_runs_held(const struct kvc_runs *c, uint32_t seg)
 {
     return c->failed ? 0 : leading(c, kvc_runs_leaf(c, seg));
@@ -421,7 +442,7 @@ uint64_t kvc_runs_held(const struct kvc_runs *c, uint32_t seg)
 /* The deepest run with blocks before position at. */
 static uint32_t run_before(const struct kvc_runs *c, uint32_t seg, uint32_t at)
 {
-    uint32_t r = c->deepest[seg];
+    uint32_t r = c->seg[seg].deepest;
     while (r != KVC_RUN_NONE && c->run[r].lo >= at)
         r = c->run[r].shallower;
     return r;
@@ -450,7 +471,7 @@ static void cut(struct kvc_runs *c, uint32_t r, uint32_t at)
 
 static uint32_t touch_segment(struct kvc_runs *c, uint32_t seg)
 {
-    uint32_t found = 0, at = c->seg_len[seg], stored = kvc_runs_may_store(c, seg);
+    uint32_t found = 0, at = c->seg[seg].len, stored = kvc_runs_may_store(c, seg);
     c->clock++;
     if (c->touches)
         c->touches[seg]++;
@@ -481,13 +502,13 @@ static uint32_t touch_segment(struct kvc_runs *c, uint32_t seg)
 uint32_t kvc_runs_path(struct kvc_runs *c, uint32_t leaf)
 {
     uint32_t n = 0;
-    for (uint32_t s = leaf; s != KVC_RUN_NONE; s = c->seg_parent[s])
+    for (uint32_t s = leaf; s != KVC_RUN_NONE; s = c->seg[s].parent)
         n++;
     if (!kvc_grow((void **)&c->path, &c->path_room, n, sizeof(*c->path))) {
         c->failed = true;
         return 0;
     }
-    for (uint32_t s = leaf, i = n; s != KVC_RUN_NONE; s = c->seg_parent[s])
+    for (uint32_t s = leaf, i = n; s != KVC_RUN_NONE; s = c->seg[s].parent)
         c->path[--i] = s;
     return n;
 }
@@ -499,7 +520,7 @@ uint64_t kvc_runs_touch(struct kvc_runs *c)
         return 0;
     if (c->ops->whole)
         return c->ops->whole(c, c->leaf);
-    for (uint32_t seg = c->leaf; seg != KVC_RUN_NONE; seg = c->seg_parent[seg])
+    for (uint32_t seg = c->leaf; seg != KVC_RUN_NONE; seg = c->seg[seg].parent)
         found += touch_segment(c, seg);
     return found;
 }

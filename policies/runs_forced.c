@@ -7,7 +7,7 @@
 
 static uint32_t end_of(const struct kvc_runs *c, const struct kvc_run *run)
 {
-    return c->seg_depth[run->seg] + run->hi;
+    return c->seg[run->seg].depth + run->hi;
 }
 
 static bool later(const struct kvc_runs *c, const struct kvc_run *a, const struct kvc_run *b)
@@ -19,7 +19,7 @@ static bool later(const struct kvc_runs *c, const struct kvc_run *a, const struc
 static uint32_t run_from(const struct kvc_runs *c, uint32_t seg, uint32_t at)
 {
     uint32_t found = KVC_RUN_NONE;
-    for (uint32_t r = c->deepest[seg]; r != KVC_RUN_NONE && c->run[r].lo >= at;
+    for (uint32_t r = c->seg[seg].deepest; r != KVC_RUN_NONE && c->run[r].lo >= at;
          r = c->run[r].shallower)
         found = r;
     return found;
@@ -28,7 +28,7 @@ static uint32_t run_from(const struct kvc_runs *c, uint32_t seg, uint32_t at)
 /* The run that ends at a place; what this touch has passed is one with it. */
 static uint32_t run_to(const struct kvc_runs *c, uint32_t seg, uint32_t at)
 {
-    uint32_t r = c->deepest[seg];
+    uint32_t r = c->seg[seg].deepest;
     while (r != KVC_RUN_NONE && c->run[r].hi > at)
         r = c->run[r].shallower;
     return r != KVC_RUN_NONE && c->run[r].hi == at ? r : KVC_RUN_NONE;
@@ -74,10 +74,10 @@ static uint32_t take_in(struct kvc_runs *c, uint32_t seg, uint32_t at, uint32_t 
 static uint32_t touch(struct kvc_runs *c, uint32_t seg, uint64_t next)
 {
     uint32_t at = 0, found = 0, stored = kvc_runs_may_store(c, seg);
-    while (at < c->seg_len[seg] && !c->failed) {
+    while (at < c->seg[seg].len && !c->failed) {
         uint32_t r = run_from(c, seg, at);
         if (r == KVC_RUN_NONE || c->run[r].lo > at) {
-            uint32_t end = r == KVC_RUN_NONE ? c->seg_len[seg] : c->run[r].lo;
+            uint32_t end = r == KVC_RUN_NONE ? c->seg[seg].len : c->run[r].lo;
             if (at >= stored)
                 at = end; /* refused */
             else

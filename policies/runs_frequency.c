@@ -97,7 +97,7 @@ const struct kvc_runs_ops kvc_runs_plfu = {.name = "plfu", .start = plfu_start, 
 
 static uint32_t end_depth(const struct kvc_runs *c, const struct kvc_run *run)
 {
-    return c->seg_depth[run->seg] + run->hi;
+    return c->seg[run->seg].depth + run->hi;
 }
 
 static bool goes_first(const struct kvc_runs *c, const struct kvc_run *a, const struct kvc_run *b)

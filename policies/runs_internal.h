@@ -22,6 +22,12 @@ struct kvc_run_order {
     uint32_t newer, older;
 };
 
+/* What a touch reads of a segment, side by side: where little is shared, each is a memory access. */
+struct kvc_run_segment {
+    uint32_t parent, len, depth;
+    uint32_t deepest; /* its deepest run */
+};
+
 struct kvc_run_queue {
     uint32_t newest, oldest;
     uint64_t blocks;
@@ -64,8 +70,8 @@ struct kvc_runs {
     const struct kvc_runs_ops *ops;
     uint64_t capacity, size; /* resident blocks */
     uint32_t n_segments;
-    const uint32_t *seg_len, *seg_depth, *seg_parent;
-    uint32_t *deepest; /* by segment: its deepest run */
+    const uint32_t *seg_len, *seg_depth, *seg_parent; /* as given */
+    struct kvc_run_segment *seg;
     struct kvc_run *run;
     size_t n_runs, room;
     uint32_t free;
@@ -165,7 +171,7 @@ static inline uint32_t kvc_least(uint64_t a, uint64_t b)
 /* The first blocks of a segment that the request in hand may store. */
 static inline uint32_t kvc_runs_may_store(const struct kvc_runs *c, uint32_t seg)
 {
-    return c->limit > c->seg_depth[seg] ? kvc_least(c->seg_len[seg], c->limit - c->seg_depth[seg])
+    return c->limit > c->seg[seg].depth ? kvc_least(c->seg[seg].len, c->limit - c->seg[seg].depth)
                                         : 0;
 }
 

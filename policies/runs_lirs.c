@@ -29,7 +29,7 @@ static bool stacked(const struct kvc_runs *c, uint32_t r)
         return false;
     const struct kvc_run *a = &c->run[r], *b = &c->run[oldest];
     return a->note != b->note ? a->note > b->note
-                              : c->seg_depth[a->seg] + a->hi < c->seg_depth[b->seg] + b->hi;
+                              : c->seg[a->seg].depth + a->hi < c->seg[b->seg].depth + b->hi;
 }
 
 static void forget(struct kvc_runs *c)

@@ -34,8 +34,8 @@ static void evict_node(struct kvc_runs *c)
 {
     uint32_t seg = c->run[c->queue[0].oldest].seg, up;
     for (bool more = true; more; seg = up) {
-        kvc_run_drop(c, c->deepest[seg], c->seg_len[seg]);
-        up = c->seg_parent[seg];
+        kvc_run_drop(c, c->seg[seg].deepest, c->seg[seg].len);
+        up = c->seg[seg].parent;
         more = up != KVC_RUN_NONE && c->below[up] == seg;
         if (more)
             c->below[up] = KVC_RUN_NONE;
@@ -44,31 +44,32 @@ static void evict_node(struct kvc_runs *c)
 
 static void renew(struct kvc_runs *c, uint32_t seg)
 {
-    for (; seg != KVC_RUN_NONE; seg = c->seg_parent[seg]) {
-        kvc_queue_take(c, c->deepest[seg]);
-        kvc_queue_put(c, 0, c->deepest[seg]);
+    for (; seg != KVC_RUN_NONE; seg = c->seg[seg].parent) {
+        kvc_queue_take(c, c->seg[seg].deepest);
+        kvc_queue_put(c, 0, c->seg[seg].deepest);
     }
 }
 
 static uint64_t radix_whole(struct kvc_runs *c, uint32_t leaf)
 {
     uint64_t need = 0, found;
-    while (leaf != KVC_RUN_NONE && c->deepest[leaf] == KVC_RUN_NONE && /* only whole segments */
-           kvc_runs_may_store(c, leaf) < c->seg_len[leaf])
-        leaf = c->seg_parent[leaf];
+    while (leaf != KVC_RUN_NONE && c->seg[leaf].deepest == KVC_RUN_NONE && /* only whole segments */
+           kvc_runs_may_store(c, leaf) < c->seg[leaf].len)
+        leaf = c->seg[leaf].parent;
     uint32_t match = leaf, under = KVC_RUN_NONE;
-    for (; match != KVC_RUN_NONE && c->deepest[match] == KVC_RUN_NONE; match = c->seg_parent[match])
-        need += c->seg_len[match];
+    for (; match != KVC_RUN_NONE && c->seg[match].deepest == KVC_RUN_NONE;
+         match = c->seg[match].parent)
+        need += c->seg[match].len;
     if (match != KVC_RUN_NONE)
         c->below[match] = KVC_RUN_NONE; /* splits a node that goes on */
-    found = match == KVC_RUN_NONE ? 0 : c->seg_depth[match] + c->seg_len[match];
+    found = match == KVC_RUN_NONE ? 0 : c->seg[match].depth + c->seg[match].len;
     renew(c, match); /* what is oldest now is of no concern to this request */
     if (found + need > c->capacity || need == 0)
         return found;
     while (c->size + need > c->capacity)
         evict_node(c);
-    for (uint32_t seg = leaf; seg != match; under = seg, seg = c->seg_parent[seg]) {
-        kvc_run_add(c, seg, 0, c->seg_len[seg], 0, 0);
+    for (uint32_t seg = leaf; seg != match; under = seg, seg = c->seg[seg].parent) {
+        kvc_run_add(c, seg, 0, c->seg[seg].len, 0, 0);
         c->below[seg] = under;
     }
     renew(c, match);
@@ -97,7 +98,7 @@ static bool costaware_start(struct kvc_runs *c)
 /* Of the deepest block of a run. */
 static uint64_t value(const struct kvc_runs *c, const struct kvc_run *run)
 {
-    return run->key + run->note * (c->cost_blocks + c->seg_depth[run->seg] + run->hi - 1);
+    return run->key + run->note * (c->cost_blocks + c->seg[run->seg].depth + run->hi - 1);
 }
 
 static bool least_value(const struct kvc_runs *c, const struct kvc_run *a, const struct kvc_run *b)
@@ -109,7 +110,7 @@ static bool least_value(const struct kvc_runs *c, const struct kvc_run *a, const
 /* One more touch of all that the segment holds; neighbours that it makes equal join. */
 static void touch_runs(struct kvc_runs *c, uint32_t seg)
 {
-    for (uint32_t r = c->deepest[seg], deeper = KVC_RUN_NONE; r != KVC_RUN_NONE;) {
+    for (uint32_t r = c->seg[seg].deepest, deeper = KVC_RUN_NONE; r != KVC_RUN_NONE;) {
         struct kvc_run *run = &c->run[r];
         uint32_t next = run->shallower;
         run->note++;
@@ -137,9 +138,9 @@ static uint32_t evict_leaf(struct kvc_runs *c, uint64_t n)
     kvc_heap_shorten_top(c, gone);
     if (!all)
         return gone;
-    uint32_t next = c->deepest[seg];
-    if (next == KVC_RUN_NONE && (seg = c->seg_parent[seg]) != KVC_RUN_NONE && !--c->below[seg])
-        next = c->deepest[seg];
+    uint32_t next = c->seg[seg].deepest;
+    if (next == KVC_RUN_NONE && (seg = c->seg[seg].parent) != KVC_RUN_NONE && !--c->below[seg])
+        next = c->seg[seg].deepest;
     if (next != KVC_RUN_NONE && c->run[next].stamp != c->request)
         kvc_heap_put(c, next);
     return gone;
@@ -148,16 +149,16 @@ static uint32_t evict_leaf(struct kvc_runs *c, uint64_t n)
 /* Takes in the first blocks of the segment that are missing, as far as there is room. */
 static bool fill(struct kvc_runs *c, uint32_t seg)
 {
-    uint32_t r = c->deepest[seg], at = r == KVC_RUN_NONE ? 0 : c->run[r].hi;
+    uint32_t r = c->seg[seg].deepest, at = r == KVC_RUN_NONE ? 0 : c->run[r].hi;
     uint32_t end = kvc_runs_may_store(c, seg);
     while (at < end && !c->failed) {
         uint32_t n = end - at;
         n = c->size < c->capacity ? kvc_least(n, c->capacity - c->size) : evict_leaf(c, n);
         if (n == 0)
             return false;
-        if (at == 0 && c->seg_parent[seg] != KVC_RUN_NONE)
-            c->below[c->seg_parent[seg]]++;
-        r = c->deepest[seg];
+        if (at == 0 && c->seg[seg].parent != KVC_RUN_NONE)
+            c->below[c->seg[seg].parent]++;
+        r = c->seg[seg].deepest;
         if (r != KVC_RUN_NONE && c->run[r].note == 1 && c->run[r].key == c->floor) {
             c->run[r].hi += n;
         } else if ((r = kvc_run_new(c, seg, at, at + n)) != KVC_RUN_NONE) {
@@ -176,22 +177,22 @@ static uint64_t costaware_whole(struct kvc_runs *c, uint32_t leaf)
     uint64_t found = 0;
     uint32_t n = kvc_runs_path(c, leaf), i = 0;
     uint32_t last = leaf; /* the deepest segment of the path with blocks */
-    while (last != KVC_RUN_NONE && c->deepest[last] == KVC_RUN_NONE)
-        last = c->seg_parent[last];
+    while (last != KVC_RUN_NONE && c->seg[last].deepest == KVC_RUN_NONE)
+        last = c->seg[last].parent;
     if (last != KVC_RUN_NONE) {
-        found = c->seg_depth[last] + c->run[c->deepest[last]].hi;
+        found = c->seg[last].depth + c->run[c->seg[last].deepest].hi;
         if (!c->below[last])
-            kvc_heap_take(c, c->deepest[last]);
+            kvc_heap_take(c, c->seg[last].deepest);
     }
-    for (uint32_t s = last; s != KVC_RUN_NONE; s = c->seg_parent[s])
+    for (uint32_t s = last; s != KVC_RUN_NONE; s = c->seg[s].parent)
         touch_runs(c, s);
     while (i < n && fill(c, c->path[i]))
         i++;
     last = leaf;
-    while (last != KVC_RUN_NONE && c->deepest[last] == KVC_RUN_NONE)
-        last = c->seg_parent[last];
+    while (last != KVC_RUN_NONE && c->seg[last].deepest == KVC_RUN_NONE)
+        last = c->seg[last].parent;
     if (last != KVC_RUN_NONE && !c->below[last])
-        kvc_heap_put(c, c->deepest[last]);
+        kvc_heap_put(c, c->seg[last].deepest);
     return found;
 }
 

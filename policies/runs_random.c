@@ -21,7 +21,7 @@ static bool start(struct kvc_runs *c)
         return false;
     for (uint32_t s = 0; s < c->n_segments; s++) {
         c->first_block[s] = (uint32_t)n;
-        n += c->seg_len[s];
+        n += c->seg[s].len;
     }
     c->first_block[c->n_segments] = (uint32_t)n;
     c->bits = kvc_calloc((size_t)(n / 64 + 1), sizeof(*c->bits));
@@ -95,7 +95,7 @@ static void store(struct kvc_runs *c, uint32_t block)
 static uint64_t whole(struct kvc_runs *c, uint32_t seg)
 {
     uint64_t found = 0;
-    for (; seg != KVC_RUN_NONE && !c->failed; seg = c->seg_parent[seg]) {
+    for (; seg != KVC_RUN_NONE && !c->failed; seg = c->seg[seg].parent) {
         uint32_t from = c->first_block[seg], to = c->first_block[seg + 1], block;
         uint32_t end = from + kvc_runs_may_store(c, seg);
         while ((block = last_absent(c, from, to)) != to) {

@@ -38,7 +38,7 @@ static bool start(struct kvc_runs *c)
         return false;
     memset(c->child, 0xff, n * sizeof(*c->child));
     for (uint32_t s = 0; s < c->n_segments; s++) {
-        uint32_t up = c->seg_parent[s];
+        uint32_t up = c->seg[s].parent;
         c->sibling[s] = up == KVC_RUN_NONE ? KVC_RUN_NONE : c->child[up];
         if (up != KVC_RUN_NONE)
             c->child[up] = s;
@@ -53,7 +53,7 @@ static bool earlier(const struct kvc_runs *c, uint32_t a, uint32_t b)
 {
     const struct kvc_run *x = &c->run[a], *y = &c->run[b];
     return x->note != y->note ? x->note < y->note
-                              : c->seg_depth[x->seg] + x->hi > c->seg_depth[y->seg] + y->hi;
+                              : c->seg[x->seg].depth + x->hi > c->seg[y->seg].depth + y->hi;
 }
 
 static void arrive(struct kvc_runs *c, uint32_t leaf)
@@ -79,8 +79,8 @@ static void arrive(struct kvc_runs *c, uint32_t leaf)
 
 static void empty(struct kvc_runs *c, uint32_t seg)
 {
-    while (c->deepest[seg] != KVC_RUN_NONE)
-        kvc_run_drop(c, c->deepest[seg], kvc_run_blocks(c, c->deepest[seg]));
+    while (c->seg[seg].deepest != KVC_RUN_NONE)
+        kvc_run_drop(c, c->seg[seg].deepest, kvc_run_blocks(c, c->seg[seg].deepest));
     c->below[seg] = 0;
 }
 
@@ -96,7 +96,7 @@ static void drop_below(struct kvc_runs *c, uint32_t top)
             continue;
         }
         while (s != top && c->sibling[s] == KVC_RUN_NONE)
-            s = c->seg_parent[s];
+            s = c->seg[s].parent;
         s = s == top ? KVC_RUN_NONE : c->sibling[s];
     }
     c->below[top] = 0;
@@ -112,14 +112,14 @@ static bool evict(struct kvc_runs *c, uint32_t want)
     if (level == LEVELS)
         return false;
     uint32_t r = c->queue[level].oldest, seg = c->run[r].seg, n = 1;
-    if (c->deepest[seg] == r && !c->below[seg])
+    if (c->seg[seg].deepest == r && !c->below[seg])
         n = kvc_least(want, kvc_run_blocks(c, r));
     drop_below(c, seg);
-    while (c->deepest[seg] != r)
-        kvc_run_drop(c, c->deepest[seg], kvc_run_blocks(c, c->deepest[seg]));
+    while (c->seg[seg].deepest != r)
+        kvc_run_drop(c, c->seg[seg].deepest, kvc_run_blocks(c, c->seg[seg].deepest));
     kvc_run_drop(c, r, n);
-    if (c->deepest[seg] == KVC_RUN_NONE && c->seg_parent[seg] != KVC_RUN_NONE)
-        c->below[c->seg_parent[seg]]--;
+    if (c->seg[seg].deepest == KVC_RUN_NONE && c->seg[seg].parent != KVC_RUN_NONE)
+        c->below[c->seg[seg].parent]--;
     return true;
 }
 
@@ -131,7 +131,7 @@ static uint32_t claim(struct kvc_runs *c, uint32_t n)
     uint32_t found = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t seg = c->path[i], r;
-        while ((r = c->deepest[seg]) != KVC_RUN_NONE) {
+        while ((r = c->seg[seg].deepest) != KVC_RUN_NONE) {
             found += kvc_run_blocks(c, r);
             kvc_queue_take(c, r);
             kvc_run_free(c, r);
@@ -147,12 +147,12 @@ static void release(struct kvc_runs *c, uint32_t n, uint32_t blocks, uint32_t fo
     bool theirs = c->tenant != KVC_ID_NONE && c->tenant == c->option[TENANT].count;
     uint32_t level = (uint32_t)c->option[theirs ? TENANT_LEVEL : LEVEL].count;
     for (uint32_t i = n; i-- > 0 && !c->failed;) {
-        uint32_t seg = c->path[i], depth = c->seg_depth[seg];
+        uint32_t seg = c->path[i], depth = c->seg[seg].depth;
         if (depth >= blocks)
             continue;
         if (depth >= found && i > 0)
             c->below[c->path[i - 1]]++;
-        uint32_t hi = kvc_least(c->seg_len[seg], blocks - depth);
+        uint32_t hi = kvc_least(c->seg[seg].len, blocks - depth);
         uint32_t cut = head <= depth ? 0 : kvc_least(hi, head - depth);
         const uint32_t lo[] = {cut, 0}, end[] = {hi, cut};
         const uint32_t queue[] = {level, (uint32_t)c->option[HEAD_LEVEL].count};
@@ -169,7 +169,7 @@ static void release(struct kvc_runs *c, uint32_t n, uint32_t blocks, uint32_t fo
 static uint64_t whole(struct kvc_runs *c, uint32_t leaf)
 {
     uint32_t n = kvc_runs_path(c, leaf), found = claim(c, n), blocks = found;
-    uint32_t all = kvc_least(c->seg_depth[leaf] + c->seg_len[leaf], c->limit);
+    uint32_t all = kvc_least(c->seg[leaf].depth + c->seg[leaf].len, c->limit);
     while (blocks < all) { /* what is claimed still counts in size */
         if (c->size == c->capacity && !evict(c, all - blocks))
             break;

@@ -158,7 +158,7 @@ static void forget(struct kvc_runs *c, uint32_t s)
 {
     struct kvc_runs_session *x = &c->sessions[s];
     leave(c, s);
-    for (uint32_t seg = x->leaf; seg != KVC_RUN_NONE; seg = c->seg_parent[seg])
+    for (uint32_t seg = x->leaf; seg != KVC_RUN_NONE; seg = c->seg[seg].parent)
         c->below[seg]--;
     x->leaf = KVC_RUN_NONE;
     if (!x->named) {
@@ -178,10 +178,10 @@ static uint32_t evict(struct kvc_runs *c, uint32_t n)
     }
     while ((s = farthest(c)) != KVC_RUN_NONE) {
         uint32_t seg = c->sessions[s].leaf;
-        while (seg != KVC_RUN_NONE && c->below[seg] == 1 && c->deepest[seg] == KVC_RUN_NONE)
-            seg = c->seg_parent[seg];
+        while (seg != KVC_RUN_NONE && c->below[seg] == 1 && c->seg[seg].deepest == KVC_RUN_NONE)
+            seg = c->seg[seg].parent;
         if (seg != KVC_RUN_NONE && c->below[seg] == 1) {
-            r = c->deepest[seg];
+            r = c->seg[seg].deepest;
             n = kvc_least(n, kvc_run_blocks(c, r));
             kvc_run_left(c, seg, c->run[r].hi - n, c->run[r].hi);
             c->size -= n;
@@ -201,12 +201,12 @@ static uint32_t evict(struct kvc_runs *c, uint32_t n)
 static void move_on(struct kvc_runs *c, uint32_t s, uint32_t leaf)
 {
     uint32_t old = c->sessions[s].leaf;
-    for (uint32_t seg = leaf; seg != KVC_RUN_NONE; seg = c->seg_parent[seg])
-        if (c->below[seg]++ == 0 && c->deepest[seg] != KVC_RUN_NONE)
-            kvc_queue_take(c, c->deepest[seg]);
-    for (uint32_t seg = old; seg != KVC_RUN_NONE; seg = c->seg_parent[seg])
-        if (--c->below[seg] == 0 && c->deepest[seg] != KVC_RUN_NONE)
-            kvc_queue_put(c, 0, c->deepest[seg]);
+    for (uint32_t seg = leaf; seg != KVC_RUN_NONE; seg = c->seg[seg].parent)
+        if (c->below[seg]++ == 0 && c->seg[seg].deepest != KVC_RUN_NONE)
+            kvc_queue_take(c, c->seg[seg].deepest);
+    for (uint32_t seg = old; seg != KVC_RUN_NONE; seg = c->seg[seg].parent)
+        if (--c->below[seg] == 0 && c->seg[seg].deepest != KVC_RUN_NONE)
+            kvc_queue_put(c, 0, c->seg[seg].deepest);
     c->sessions[s].leaf = leaf;
 }
 
@@ -230,7 +230,7 @@ static void expect(struct kvc_runs *c, uint32_t s)
 /* Stores what a segment lacks, as far as there is room. */
 static bool fill(struct kvc_runs *c, uint32_t seg)
 {
-    uint32_t r = c->deepest[seg], at = r == KVC_RUN_NONE ? 0 : c->run[r].hi;
+    uint32_t r = c->seg[seg].deepest, at = r == KVC_RUN_NONE ? 0 : c->run[r].hi;
     uint32_t end = kvc_runs_may_store(c, seg);
     while (at < end && !c->failed) {
         uint32_t n = end - at;
@@ -238,7 +238,7 @@ static bool fill(struct kvc_runs *c, uint32_t seg)
         if (!n)
             return false;
         if (at)
-            c->run[c->deepest[seg]].hi += n;
+            c->run[c->seg[seg].deepest].hi += n;
         else
             kvc_run_new(c, seg, 0, n);
         c->size += n;

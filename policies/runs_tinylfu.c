@@ -35,9 +35,9 @@ static bool start(struct kvc_runs *c)
 
 static void arrive(struct kvc_runs *c, uint32_t seg)
 {
-    for (; seg != KVC_RUN_NONE; seg = c->seg_parent[seg]) {
+    for (; seg != KVC_RUN_NONE; seg = c->seg[seg].parent) {
         c->sketch[seg] = (uint8_t)(c->sketch[seg] + (c->sketch[seg] < 15));
-        c->counted += c->seg_len[seg];
+        c->counted += c->seg[seg].len;
     }
     if (c->counted < c->sample)
         return;

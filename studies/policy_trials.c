@@ -22,7 +22,7 @@ static uint64_t orphans(const struct kvc_runs *c, uint32_t seg, uint64_t lead)
 {
     uint64_t n = 0;
     for (seg = kvc_runs_leaf(c, seg); seg != KVC_RUN_NONE; seg = c->seg_parent[seg])
-        for (uint32_t r = c->deepest[seg]; r != KVC_RUN_NONE; r = c->run[r].shallower)
+        for (uint32_t r = c->seg[seg].deepest; r != KVC_RUN_NONE; r = c->run[r].shallower)
             n += kvc_run_resident(c, r) ? kvc_run_blocks(c, r) : 0;
     return n - lead;
 }

@@ -3,6 +3,7 @@
 #include "policies/runs.h"
 #include "tests/block_policies.h"
 
+#include "base/alloc.h"
 #include "base/rng.h"
 
 #include <setjmp.h>
@@ -106,7 +107,7 @@ static uint64_t by_runs(const struct forest *f, const char *policy, uint64_t cap
         next_uses(f, r, next);
         leaving.request = r + 1;
         const struct kvc_runs_request request = {f->seg[r], f->session[r], f->tenant[r],
-                                                 f->now_ns[r], next};
+                                                 f->now_ns[r], next, 0};
         runs[r] = (uint32_t)kvc_runs_arrive(c, &request);
         assert_int_equal(kvc_runs_held(c, f->seg[r]), runs[r]);
         access += kvc_runs_touch(c);
@@ -130,7 +131,8 @@ static const struct range ranges[] = {
     {"tokens", 1, 100, 1},  {"seed", 0, 1000000, 1},  {"hir", 0, 1, 0.01},
     {"learning", 0, 2, 0.01}, {"discount", 0.001, 1, 0.001}, {"head", 0, 60, 1},
     {"headlevel", 0, 100, 5}, {"level", 0, 100, 5},   {"tenant", 0, 3, 1},
-    {"times", 1, 4, 1},     {"memory", 0, 4, 1},      {"tenantlevel", 0, 100, 5}, {"duration", 0, 40, 1}, {"pause", 1, 40, 1},
+    {"times", 1, 4, 1},     {"memory", 0, 4, 1},      {"tenantlevel", 0, 100, 5},
+    {"duration", 0, 40, 1}, {"pause", 1, 40, 1},
 };
 
 static double draw(const char *option, uint64_t *rng)
@@ -266,6 +268,40 @@ static void runs_give_what_blocks_give(void **state)
         }
         for (uint32_t r = 0; r < f.n_requests; r++)
             free(path[r]);
+    }
+}
+
+/* Whatever allocation fails, a cache is not made or says so at its end. */
+static void running_out_of_memory_is_told(void **state)
+{
+    uint64_t rng = kvc_rng_stream(8, "runs");
+    (void)state;
+    for (uint32_t p = 0; policy(p); p++) {
+        struct forest f;
+        struct choice choice;
+        make(&f, &rng);
+        choose(&choice, policy(p), &rng);
+        bool failed = true;
+        for (uint64_t nth = 1; failed && nth < 200; nth++) {
+            const struct kvc_runs_setup setup = {
+                .policy = choice.spec, .capacity = f.n_blocks / 2 + 1, .n_segments = f.n,
+                .seg_len = f.len, .seg_depth = f.depth, .seg_parent = f.parent,
+            };
+            kvc_alloc_fail_after(nth);
+            struct kvc_runs *c = kvc_runs_create(&setup);
+            for (uint32_t r = 0; c && r < f.n_requests && !kvc_runs_failed(c); r++) {
+                uint32_t next[SEGMENTS];
+                next_uses(&f, r, next);
+                const struct kvc_runs_request request = {f.seg[r], f.session[r], f.tenant[r],
+                                                         f.now_ns[r], next, 0};
+                kvc_runs_arrive(c, &request);
+                kvc_runs_touch(c);
+            }
+            kvc_alloc_fail_after(0);
+            failed = !c || kvc_runs_failed(c);
+            kvc_runs_destroy(c);
+        }
+        assert_false(failed);
     }
 }
 
@@ -406,6 +442,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_give_what_blocks_give),
+        cmocka_unit_test(running_out_of_memory_is_told),
         cmocka_unit_test(the_table_has_all_policies_and_no_others),
         cmocka_unit_test(the_table_of_options_is_that_of_the_policies),
         cmocka_unit_test(options_that_make_no_sense_are_refused),

@@ -129,7 +129,7 @@ static void memory(const struct kvc_ceiling_view *v, uint64_t capacity)
         kvc_runs_touch(cache);
     }
     for (uint32_t s = 0; s < v->n_segments; s++)
-        for (uint32_t r = cache->deepest[s]; r != KVC_RUN_NONE; r = cache->run[r].shallower)
+        for (uint32_t r = cache->seg[s].deepest; r != KVC_RUN_NONE; r = cache->run[r].shallower)
             runs++;
     size_t bytes = mallinfo2().uordblks + mallinfo2().hblkhd - before;
     bytes += 3 * sizeof(uint32_t) * (size_t)v->n_segments; /* the segments themselves */
