@@ -156,7 +156,8 @@ static void put_what_if(const struct view *v, const struct kvc_what_if *w)
     kvc_text_add(t, noisy ? "<h3>Without the requests of " : "<h3>With each tenant kept apart");
     kvc_text_html(t, w->tenant);
     kvc_text_add(t, "</h3>\n");
-    kvc_html_table(t, noisy ? "Tenant|#Hit rate|#without it|#TTFT p50|#without it|#TTFT p99|#without it"
+    kvc_html_table(t, noisy ? "Tenant|#Hit rate|#without it|#TTFT p50|#without it|#TTFT p99|"
+                              "#without it"
                             : "Tenant|#Hit rate|#apart|#TTFT p50|#apart|#TTFT p99|#apart");
     for (uint32_t i = 0; i < w->n; i++) {
         hits += w->rows[i].requests ? r->tenants[i].hit_tokens : 0;

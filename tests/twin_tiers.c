@@ -1,51 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The slow replay's tiers below HBM: one entry a stored block, searched by loops. Moves are
  * flows of sim/links.h, which has a slow twin of its own. */
-#include "tests/twin_internal.h"
+#include "tests/twin_tiers.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "sim/links.h"
-
-struct stored {
-    uint32_t node, depth, holds; /* holds: loads reading it, and the write that brings it */
-    uint32_t tenant;
-    uint64_t touched, inserted, touched_ns;
-    struct twin_ttl *ttl;
-    bool readable;
-};
-
-struct instance {
-    uint64_t capacity; /* blocks */
-    struct stored *at;
-    uint32_t n, cap;
-    uint64_t *promised; /* by tenant: blocks that are about to come in */
-};
-
-struct transfer {
-    bool load;
-    uint32_t tier, instance;
-    struct req *request; /* load: who waits; write: whose blocks, NULL for evicted ones */
-    uint32_t replica;
-    uint32_t *nodes, *depths, *tenants, n;
-};
-
-struct twin_tiers {
-    struct kvc_links *links;
-    uint32_t *host_read, *host_write; /* per replica */
-    struct instance *of[3];
-    uint32_t n_of[3];
-    uint32_t *own_read[3], *own_write[3]; /* per instance; of a cluster's tier, per replica */
-    uint64_t stamp;
-    struct transfer *transfers;
-    uint32_t n_transfers, cap_transfers;
-};
-
-struct batch { /* blocks to be stored, shallow first */
-    uint32_t *nodes, *depths, *tenants, n;
-};
 
 static void must(bool ok)
 {
@@ -233,133 +195,6 @@ void tiers_touch(struct twin *tw, const struct replica *rep, const struct req *r
 static void store(struct twin *tw, int k, uint32_t instance, struct batch *batch,
                   const struct replica *rep, struct req *r, bool at_once);
 
-static struct twin_use *use_of(const struct twin *tw, const struct instance *inst)
-{
-    struct twin_use *use = twin_alloc(tw->n_tenants, sizeof *use);
-
-    for (uint32_t i = 0; i < inst->n; i++) {
-        use[inst->at[i].tenant].used++;
-        use[inst->at[i].tenant].unheld += inst->at[i].holds == 0;
-        use[inst->at[i].tenant].unheld_blocks += inst->at[i].holds == 0;
-    }
-    for (uint32_t t = 0; t < tw->n_tenants; t++)
-        use[t].used += inst->promised ? inst->promised[t] : 0;
-    return use;
-}
-
-/* only_own: for a hard quota, which gives way to itself whatever room there is. */
-static uint32_t victim(struct twin *tw, int k, const struct instance *inst, uint32_t by,
-                       uint64_t take, bool only_own)
-{
-    bool fifo = strcmp(tw->sc->tiers[k].policy, "fifo") == 0;
-    struct twin_use *use = use_of(tw, inst);
-    uint32_t best = TWIN_NONE;
-    uint64_t rank, best_rank = 0;
-
-    for (uint32_t i = 0; i < inst->n; i++) {
-        const struct stored *s = &inst->at[i], *v = best == TWIN_NONE ? NULL : &inst->at[best];
-        uint64_t mine = fifo ? s->inserted : s->touched;
-        uint64_t other = !v ? 0 : fifo ? v->inserted : v->touched;
-
-        if (s->holds || !tenants_may_go(tw, 1 + k, use, s->tenant, by, take, &rank) ||
-            (only_own && s->tenant != by))
-            continue;
-        if (!v || rank < best_rank ||
-            (rank == best_rank && (mine < other || (mine == other && s->depth > v->depth)))) {
-            best = i;
-            best_rank = rank;
-        }
-    }
-    if (best != TWIN_NONE && inst->at[best].tenant != by &&
-        use[inst->at[best].tenant].used <= tw->rules[inst->at[best].tenant].reserve[1 + k])
-        tw->out->wrong = "somebody's reserved block went to another";
-    kvc_free(use);
-    return best;
-}
-
-static void remember(struct batch *gone, const struct stored *s)
-{
-    for (uint32_t i = gone->n++; i > 0; i--) {
-        gone->nodes[i] = gone->nodes[i - 1];
-        gone->depths[i] = gone->depths[i - 1];
-        gone->tenants[i] = gone->tenants[i - 1];
-    }
-    gone->nodes[0] = s->node;
-    gone->depths[0] = s->depth;
-    gone->tenants[0] = s->tenant;
-}
-
-static void evict(struct twin *tw, int k, struct instance *inst, uint32_t at, uint32_t by,
-                  struct batch *gone)
-{
-    struct stored s = inst->at[at];
-
-    inst->at[at] = inst->at[--inst->n];
-    tenants_lost(tw, 1 + k, s.node, s.tenant, by);
-    if (by != TWIN_TTL)
-        tw->out->tier_evicted_blocks[k]++;
-    if (by != TWIN_TTL || s.ttl->down)
-        remember(gone, &s);
-}
-
-static uint64_t excess(const struct twin *tw, int k, const struct instance *inst, uint32_t by,
-                       uint64_t more)
-{
-    struct twin_use *use = use_of(tw, inst);
-    uint64_t used = use[by].used + more, quota = tw->rules[by].quota[1 + k];
-
-    kvc_free(use);
-    return tw->rules[by].mode == KVC_QUOTA_HARD && used > quota ? used - quota : 0;
-}
-
-/* Makes way for as many of need blocks of a tenant's as can be. Returns how many. */
-static uint64_t give_room(struct twin *tw, int k, struct instance *inst, uint64_t need,
-                          uint32_t by, struct batch *gone)
-{
-    struct twin_use *use = use_of(tw, inst);
-    uint64_t taken = inst->n, room, over;
-    uint32_t v;
-
-    for (uint32_t t = 0; t < tw->n_tenants; t++)
-        taken += inst->promised[t];
-    room = tenants_free(tw, 1 + k, use, inst->capacity - taken, by);
-    kvc_free(use);
-    room = room < need ? room : need;
-    while ((over = excess(tw, k, inst, by, room)) &&
-           (v = victim(tw, k, inst, by, room, true)) != TWIN_NONE) {
-        evict(tw, k, inst, v, by, gone);
-        taken--;
-    }
-    room = room > over ? room - over : 0;
-    while (taken + room > inst->capacity) {
-        v = victim(tw, k, inst, by, room, false);
-        must(v != TWIN_NONE);
-        evict(tw, k, inst, v, by, gone);
-        taken--;
-    }
-    return room;
-}
-
-static struct batch batch_new(uint32_t n)
-{
-    return (struct batch){twin_alloc(n, sizeof(uint32_t)), twin_alloc(n, sizeof(uint32_t)),
-                          twin_alloc(n, sizeof(uint32_t)), 0};
-}
-
-static void batch_add(struct batch *b, uint32_t node, uint32_t depth, uint32_t tenant)
-{
-    b->nodes[b->n] = node;
-    b->depths[b->n] = depth;
-    b->tenants[b->n++] = tenant;
-}
-
-static void batch_free(struct batch *b)
-{
-    kvc_free(b->nodes);
-    kvc_free(b->depths);
-    kvc_free(b->tenants);
-}
-
 /* What left goes to a lower tier that is written on eviction. */
 static void pass_down(struct twin *tw, int k, struct batch *gone, const struct replica *rep)
 {
@@ -478,7 +313,7 @@ static void store(struct twin *tw, int k, uint32_t instance, struct batch *batch
 
         for (n = 1; i + n < lack.n && lack.tenants[i + n] == tenant;)
             n++;
-        uint64_t room = give_room(tw, k, inst, n, tenant, &gone);
+        uint64_t room = twin_give_room(tw, k, inst, n, tenant, &gone);
 
         inst->promised[tenant] += room;
         for (uint32_t j = i; j < i + room; j++)
@@ -701,7 +536,7 @@ static void expire_instance(struct twin *tw, int k, uint32_t i)
                 best = j;
         if (best == TWIN_NONE)
             break;
-        evict(tw, k, inst, best, TWIN_TTL, &gone);
+        twin_evict(tw, k, inst, best, TWIN_TTL, &gone);
     }
     while (gone.n && instance_of(tw, k, rep) != i) /* the first replica that uses it */
         rep++;

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Whose block of a tier goes next in the slow replay, and how much room there is for a tenant. */
+#include "tests/twin_tiers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+static void must(bool ok)
+{
+    if (!ok)
+        abort();
+}
+
+static struct twin_use *use_of(const struct twin *tw, const struct instance *inst)
+{
+    struct twin_use *use = twin_alloc(tw->n_tenants, sizeof *use);
+
+    for (uint32_t i = 0; i < inst->n; i++) {
+        use[inst->at[i].tenant].used++;
+        use[inst->at[i].tenant].unheld += inst->at[i].holds == 0;
+        use[inst->at[i].tenant].unheld_blocks += inst->at[i].holds == 0;
+    }
+    for (uint32_t t = 0; t < tw->n_tenants; t++)
+        use[t].used += inst->promised ? inst->promised[t] : 0;
+    return use;
+}
+
+/* only_own: for a hard quota, which gives way to itself whatever room there is. */
+static uint32_t victim(struct twin *tw, int k, const struct instance *inst, uint32_t by,
+                       uint64_t take, bool only_own)
+{
+    bool fifo = strcmp(tw->sc->tiers[k].policy, "fifo") == 0;
+    struct twin_use *use = use_of(tw, inst);
+    uint32_t best = TWIN_NONE;
+    uint64_t rank, best_rank = 0;
+
+    for (uint32_t i = 0; i < inst->n; i++) {
+        const struct stored *s = &inst->at[i], *v = best == TWIN_NONE ? NULL : &inst->at[best];
+        uint64_t mine = fifo ? s->inserted : s->touched;
+        uint64_t other = !v ? 0 : fifo ? v->inserted : v->touched;
+
+        if (s->holds || !tenants_may_go(tw, 1 + k, use, s->tenant, by, take, &rank) ||
+            (only_own && s->tenant != by))
+            continue;
+        if (!v || rank < best_rank ||
+            (rank == best_rank && (mine < other || (mine == other && s->depth > v->depth)))) {
+            best = i;
+            best_rank = rank;
+        }
+    }
+    if (best != TWIN_NONE && inst->at[best].tenant != by &&
+        use[inst->at[best].tenant].used <= tw->rules[inst->at[best].tenant].reserve[1 + k])
+        tw->out->wrong = "somebody's reserved block went to another";
+    kvc_free(use);
+    return best;
+}
+
+static void remember(struct batch *gone, const struct stored *s)
+{
+    for (uint32_t i = gone->n++; i > 0; i--) {
+        gone->nodes[i] = gone->nodes[i - 1];
+        gone->depths[i] = gone->depths[i - 1];
+        gone->tenants[i] = gone->tenants[i - 1];
+    }
+    gone->nodes[0] = s->node;
+    gone->depths[0] = s->depth;
+    gone->tenants[0] = s->tenant;
+}
+
+void twin_evict(struct twin *tw, int k, struct instance *inst, uint32_t at, uint32_t by,
+                  struct batch *gone)
+{
+    struct stored s = inst->at[at];
+
+    inst->at[at] = inst->at[--inst->n];
+    tenants_lost(tw, 1 + k, s.node, s.tenant, by);
+    if (by != TWIN_TTL)
+        tw->out->tier_evicted_blocks[k]++;
+    if (by != TWIN_TTL || s.ttl->down)
+        remember(gone, &s);
+}
+
+static uint64_t excess(const struct twin *tw, int k, const struct instance *inst, uint32_t by,
+                       uint64_t more)
+{
+    struct twin_use *use = use_of(tw, inst);
+    uint64_t used = use[by].used + more, quota = tw->rules[by].quota[1 + k];
+
+    kvc_free(use);
+    return tw->rules[by].mode == KVC_QUOTA_HARD && used > quota ? used - quota : 0;
+}
+
+/* Makes way for as many of need blocks of a tenant's as can be. Returns how many. */
+uint64_t twin_give_room(struct twin *tw, int k, struct instance *inst, uint64_t need,
+                          uint32_t by, struct batch *gone)
+{
+    struct twin_use *use = use_of(tw, inst);
+    uint64_t taken = inst->n, room, over;
+    uint32_t v;
+
+    for (uint32_t t = 0; t < tw->n_tenants; t++)
+        taken += inst->promised[t];
+    room = tenants_free(tw, 1 + k, use, inst->capacity - taken, by);
+    kvc_free(use);
+    room = room < need ? room : need;
+    while ((over = excess(tw, k, inst, by, room)) &&
+           (v = victim(tw, k, inst, by, room, true)) != TWIN_NONE) {
+        twin_evict(tw, k, inst, v, by, gone);
+        taken--;
+    }
+    room = room > over ? room - over : 0;
+    while (taken + room > inst->capacity) {
+        v = victim(tw, k, inst, by, room, false);
+        must(v != TWIN_NONE);
+        twin_evict(tw, k, inst, v, by, gone);
+        taken--;
+    }
+    return room;
+}
+
+struct batch batch_new(uint32_t n)
+{
+    return (struct batch){twin_alloc(n, sizeof(uint32_t)), twin_alloc(n, sizeof(uint32_t)),
+                          twin_alloc(n, sizeof(uint32_t)), 0};
+}
+
+void batch_add(struct batch *b, uint32_t node, uint32_t depth, uint32_t tenant)
+{
+    b->nodes[b->n] = node;
+    b->depths[b->n] = depth;
+    b->tenants[b->n++] = tenant;
+}
+
+void batch_free(struct batch *b)
+{
+    kvc_free(b->nodes);
+    kvc_free(b->depths);
+    kvc_free(b->tenants);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the slow replay keeps below HBM, shared by twin_tiers.c (moves) and twin_room.c (who goes). */
+#ifndef KVC_TESTS_TWIN_TIERS_H
+#define KVC_TESTS_TWIN_TIERS_H
+
+#include "tests/twin_internal.h"
+
+struct stored {
+    uint32_t node, depth, holds; /* holds: loads reading it, and the write that brings it */
+    uint32_t tenant;
+    uint64_t touched, inserted, touched_ns;
+    struct twin_ttl *ttl;
+    bool readable;
+};
+
+struct instance {
+    uint64_t capacity; /* blocks */
+    struct stored *at;
+    uint32_t n, cap;
+    uint64_t *promised; /* by tenant: blocks that are about to come in */
+};
+
+struct transfer {
+    bool load;
+    uint32_t tier, instance;
+    struct req *request; /* load: who waits; write: whose blocks, NULL for evicted ones */
+    uint32_t replica;
+    uint32_t *nodes, *depths, *tenants, n;
+};
+
+struct twin_tiers {
+    struct kvc_links *links;
+    uint32_t *host_read, *host_write; /* per replica */
+    struct instance *of[3];
+    uint32_t n_of[3];
+    uint32_t *own_read[3], *own_write[3]; /* per instance; of a cluster's tier, per replica */
+    uint64_t stamp;
+    struct transfer *transfers;
+    uint32_t n_transfers, cap_transfers;
+};
+
+struct batch { /* blocks to be stored, shallow first */
+    uint32_t *nodes, *depths, *tenants, n;
+};
+
+struct batch batch_new(uint32_t n);
+void batch_add(struct batch *b, uint32_t node, uint32_t depth, uint32_t tenant);
+void batch_free(struct batch *b);
+
+/* A stored block leaves for by; gone remembers what goes to the tier below, latest first. */
+void twin_evict(struct twin *tw, int k, struct instance *inst, uint32_t at, uint32_t by,
+                struct batch *gone);
+/* Makes way for as many of need blocks of a tenant's as can be. Returns how many. */
+uint64_t twin_give_room(struct twin *tw, int k, struct instance *inst, uint64_t need,
+                        uint32_t by, struct batch *gone);
+
+#endif
