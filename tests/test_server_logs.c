@@ -212,8 +212,18 @@ static void requests_in_json_and_in_text_agree(void **state)
         "rid='a'), out={'text': 'x', 'meta_info': {'id': 'a', 'finish_reason': {'type': 'stop', "
         "'matched': 2}, 'prompt_tokens': 5, 'completion_tokens': 7, 'cached_tokens': 0, "
         "'e2e_latency': 4.0}}\n",
+        /* --export-metrics-to-file, in the order of ends; without an arrival, the end less the
+         * latency */
+        "{\"request_parameters\":\"{\\\"rid\\\":\\\"b\\\",\\\"input_ids\\\":[1,2,3,4]}\",\"id\":\"b\","
+        "\"finish_reason\":{\"type\":\"abort\"},\"prompt_tokens\":4,\"completion_tokens\":9,"
+        "\"cached_tokens\":3,\"e2e_latency\":1.5,\"request_finished_ts\":1772438403.0}\n"
+        "{\"request_parameters\":\"{\\\"rid\\\":\\\"a\\\",\\\"input_ids\\\":[1,2,3,4,5],"
+        "\\\"sampling_params\\\":{\\\"stop\\\":null}}\",\"id\":\"a\",\"finish_reason\":"
+        "{\"type\":\"stop\",\"matched\":2},\"prompt_tokens\":5,\"completion_tokens\":7,"
+        "\"cached_tokens\":0,\"e2e_latency\":4.0,\"request_received_ts\":1772438400.0,"
+        "\"request_finished_ts\":1772438404.0}\n",
     };
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct kvc_trace *t = trace_import(trace_text("form.log", texts[i]), 4, &r);
         assert_int_equal(t->n_requests, 2);
         assert_int_equal(t->arrival_ns[1], 1500000000);
@@ -250,6 +260,38 @@ static void ids_cut_by_the_log_level_are_unknown_prefixes(void **state)
     assert_int_equal(s.input_tokens, 8000);
     assert_int_equal(log_tally(&r, "prefixes are unknown"), 1);
     assert_int_equal(r.cached_rows, 0);
+    kvc_trace_destroy(t);
+}
+
+/* Levels 0 and 1 leave text and ids out; texts are whole even where " ... " is part of them. */
+static void exported_metrics_say_what_they_can(void **state)
+{
+    (void)state;
+    char log[8192], words[2200];
+    struct kvc_import_report r;
+    struct kvc_trace_stats s;
+    memset(words, 'w', sizeof(words));
+    memcpy(words + 1000, " ... ", 5);
+    snprintf(log, sizeof(log),
+             "{\"request_parameters\":\"{\\\"rid\\\":\\\"a\\\"}\",\"id\":\"a\",\"prompt_tokens\":50,"
+             "\"completion_tokens\":7,\"request_received_ts\":1772438400.25}\n"
+             "{\"request_parameters\":\"{\\\"text\\\":\\\"%.2200s\\\"}\",\"id\":\"b\","
+             "\"prompt_tokens\":550,\"completion_tokens\":7,\"request_received_ts\":1772438401.5}\n"
+             "{\"request_parameters\":\"{}\",\"id\":\"c\",\"prompt_tokens\":5,"
+             "\"completion_tokens\":7,\"e2e_latency\":1.5}\n"
+             "{\"request_parameters\":\"{}\",\"prompt_tokens\":5,\"completion_tokens\":7,"
+             "\"request_received_ts\":1772438402.5}\n", words);
+    struct kvc_trace *t = trace_import(trace_text("metrics.log", log), 0, &r);
+    kvc_trace_stats(t, &s);
+    assert_int_equal(t->n_requests, 2);
+    assert_int_equal(r.bad, 2);
+    assert_string_equal(r.shown[0].field, "request_received_ts");
+    assert_int_equal(r.shown[1].line, 4);
+    assert_string_equal(r.shown[1].field, "id");
+    assert_int_equal(t->arrival_ns[1], 1250000000);
+    assert_int_equal(r.without_ids, 1);
+    assert_int_equal(kvc_trace_blocks(t, 0), 0);
+    assert_int_equal(kvc_trace_full_blocks(t, 1), 34); /* 550 tokens */
     kvc_trace_destroy(t);
 }
 
@@ -314,6 +356,7 @@ int main(void)
         cmocka_unit_test(ranks_print_the_same_batch),
         cmocka_unit_test(requests_in_json_and_in_text_agree),
         cmocka_unit_test(ids_cut_by_the_log_level_are_unknown_prefixes),
+        cmocka_unit_test(exported_metrics_say_what_they_can),
         cmocka_unit_test(a_text_of_less_than_a_token_has_one),
         cmocka_unit_test(strings_read_as_python_wrote_them),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * SGLang server logs: requests where --log-requests wrote them down, as text or as JSON, and what
- * batches and engines state. */
+ * SGLang server logs: requests where --log-requests wrote them down, as text or as JSON, what
+ * batches and engines state, and the rows of --export-metrics-to-file. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "traces/formats/engine_log.h"
@@ -267,8 +267,9 @@ static bool meta_count(const struct kvc_jval *meta, const char *key, uint32_t *o
     return true;
 }
 
+/* cuts: this log shortens long texts, as --log-requests does below level 3. */
 static enum kvc_status json_input(struct log *l, struct kvc_open_request *q,
-                                  const struct kvc_jval *obj, struct kvc_error *err)
+                                  const struct kvc_jval *obj, bool cuts, struct kvc_error *err)
 {
     const struct kvc_jval *ids = obj ? kvc_field_member(obj, "input_ids") : NULL;
     const struct kvc_jval *text = obj ? kvc_field_member(obj, "text") : NULL;
@@ -285,7 +286,8 @@ static enum kvc_status json_input(struct log *l, struct kvc_open_request *q,
                                                               kvc_jval_string(lora))))
         return kvc_fail_nomem(err);
     tokens = tokens && n && n <= KVC_TOKENS_MAX;
-    bool whole = string && *string && !(strlen(string) >= TEXT_CUT && strstr(string, " ... "));
+    bool whole = string && *string &&
+                 !(cuts && strlen(string) >= TEXT_CUT && strstr(string, " ... "));
     if (!tokens && string && *string && !whole)
         q->cut = true;
     if ((tokens || whole) &&
@@ -334,7 +336,7 @@ static enum kvc_status json_event(struct log *l, const struct kvc_place *at,
     struct kvc_open_request *q = request(l, &rid);
     if (!q)
         return kvc_fail_nomem(err);
-    status = json_input(l, q, kvc_field_member(root, "obj"), err);
+    status = json_input(l, q, kvc_field_member(root, "obj"), true, err);
     const struct kvc_jval *meta = out && kvc_jval_kind(out) == KVC_JOBJECT
                                       ? kvc_field_member(out, "meta_info")
                                       : NULL;
@@ -345,14 +347,49 @@ static enum kvc_status json_event(struct log *l, const struct kvc_place *at,
     return status;
 }
 
+/* A row of sglang-request-metrics-*.log: the request as JSON in a text, and the members of its
+ * meta_info beside it. */
+static enum kvc_status json_metrics(struct log *l, const struct kvc_place *at,
+                                    const struct kvc_jval *root, struct kvc_error *err)
+{
+    struct kvc_jval *parsed = NULL;
+    const struct kvc_jval *came = kvc_field_member(root, "request_received_ts");
+    const struct kvc_jval *left = kvc_field_member(root, "request_finished_ts");
+    const char *field = came ? "request_received_ts" : "request_finished_ts";
+    struct kvc_span id = { 0 };
+    char number[24];
+    double latency_s = 0;
+    if (!came && !left)
+        return kvc_field_missing(at, "request_received_ts", err);
+    enum kvc_status status =
+        kvc_record_when(l->im, at, field, came ? came : left, &l->time_ns, err);
+    if (status == KVC_OK)
+        status = kvc_field_name(at, "id", root, number, &id, err);
+    if (status == KVC_OK && !id.text)
+        status = kvc_field_missing(at, "id", err);
+    if (status != KVC_OK)
+        return status;
+    struct kvc_open_request *q = request(l, &id);
+    if (!q)
+        return kvc_fail_nomem(err);
+    status = json_input(l, q, kvc_record_json(kvc_field_member(root, "request_parameters"), &parsed),
+                        false, err);
+    kvc_json_free(parsed);
+    json_output(q, root, &latency_s);
+    if (status == KVC_OK)
+        finish(l, q, came != NULL, latency_s);
+    return status;
+}
+
 static enum kvc_status in_json(struct log *l, bool *known, struct kvc_error *err)
 {
     struct kvc_place at = { kvc_import_file(l->im), kvc_import_line_number(l->im) };
     struct kvc_jval *root = NULL;
     struct kvc_error bad;
     enum kvc_status status = kvc_row_parse(&root, l->line, l->n, &at, &bad);
+    *known = status != KVC_OK || kvc_field_member(root, "request_parameters") != NULL;
     if (status == KVC_OK)
-        status = json_event(l, &at, root, known, &bad);
+        status = *known ? json_metrics(l, &at, root, &bad) : json_event(l, &at, root, known, &bad);
     kvc_json_free(root);
     return status == KVC_OK ? KVC_OK : kvc_import_bad(l->im, &bad, err);
 }
@@ -407,15 +444,17 @@ static bool sniff(const char *head, size_t n)
     static const char *const words[] = { "] Prefill batch", "] Decode batch", "] Receive: obj=",
                                          "] Finish: obj=", "KV Cache is allocated. #tokens" };
     static const char *const event[] = { "event", "rid", "timestamp", NULL };
+    static const char metrics[] = "{\"request_parameters\""; /* a long text may follow it */
     for (size_t k = 0; k < sizeof(words) / sizeof(words[0]); k++)
         if (memmem(head, n, words[k], strlen(words[k])))
             return true;
-    return kvc_json_sniff(head, n, event);
+    return kvc_json_sniff(head, n, event) ||
+           (n > sizeof(metrics) && memcmp(head, metrics, sizeof(metrics) - 1) == 0);
 }
 
 const struct kvc_format kvc_format_sglang_log = {
     .name = "sglang-log",
-    .summary = "SGLang server logs: requests as text or JSON, batches",
+    .summary = "SGLang server logs: requests as text or JSON, batches; exported request metrics",
     .block_tokens = 16,
     .cuts_blocks = true,
     .sniff = sniff,

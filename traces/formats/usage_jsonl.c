@@ -142,10 +142,11 @@ static bool sniff(const char *head, size_t n)
         { "usageMetadata.promptTokenCount", NULL },
     };
     static const char *const messages[] = { "messages", NULL };
+    static const char *const sglang[] = { "request_parameters", "completion_tokens", NULL };
     bool found = false;
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]) && !found; i++)
         found = kvc_json_sniff(head, n, own[i]);
-    return found && !kvc_json_sniff(head, n, messages);
+    return found && !kvc_json_sniff(head, n, messages) && !kvc_json_sniff(head, n, sglang);
 }
 
 const struct kvc_format kvc_format_usage_jsonl = {
