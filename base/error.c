@@ -63,7 +63,10 @@ enum kvc_status kvc_fail_nomem(struct kvc_error *err)
 enum kvc_status kvc_fail_errno(struct kvc_error *err, const char *file, const char *what)
 {
     int saved = errno;
-    const char *hint = saved == ENOSPC ? "; the disk is full, free some space or write elsewhere" : "";
+    const char *hint = saved == ENOSPC ? "; the disk is full, free some space or write elsewhere"
+                       : saved == ENOENT ? "; check the name, and that its folder exists"
+                       : saved == EACCES ? "; ask for the right to it, or name another file"
+                                         : "";
     return kvc_fail_at(err, KVC_ERR_IO, file, 0, NULL, "%s: %s%s", what, strerror(saved), hint);
 }
 

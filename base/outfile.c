@@ -136,6 +136,19 @@ enum kvc_status kvc_outfile_open(struct kvc_outfile **out, const char *path, str
     return KVC_OK;
 }
 
+enum kvc_status kvc_outfile_try(const char *path, struct kvc_error *err)
+{
+    struct stat st;
+    struct kvc_outfile *o;
+    if (strcmp(path, "-") == 0 ||
+        (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
+        return KVC_OK;
+    enum kvc_status status = kvc_outfile_open(&o, path, err);
+    if (status == KVC_OK)
+        kvc_outfile_abandon(o);
+    return status;
+}
+
 static void put(struct kvc_outfile *o, const char *p, size_t n)
 {
     while (n && o->status == KVC_OK) {

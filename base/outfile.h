@@ -11,6 +11,9 @@ struct kvc_outfile;
 /* "-" is stdout; devices and pipes are written as they are. A link stays one, and a file that is
  * replaced keeps its permissions. */
 enum kvc_status kvc_outfile_open(struct kvc_outfile **out, const char *path, struct kvc_error *err);
+/* Fails now where kvc_outfile_open would fail later, to be asked before long work. Leaves nothing
+ * behind; devices and pipes are not touched. */
+enum kvc_status kvc_outfile_try(const char *path, struct kvc_error *err);
 /* Keeps the first failure and does nothing after it; kvc_outfile_close tells it. */
 void kvc_outfile_write(struct kvc_outfile *o, const void *bytes, size_t n);
 /* Whether nothing has failed so far. */

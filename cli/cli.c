@@ -357,6 +357,9 @@ void kvc_cli_import_report(const struct kvc_cli *cli, const struct kvc_import_re
     if (r->without_ids && r->without_ids < r->accepted)
         fprintf(stderr, "kvcast: note: %" PRIu64 " rows say nothing about shared prefixes\n",
                 r->without_ids);
+    if (r->repeated_ids)
+        fprintf(stderr, "kvcast: note: %" PRIu64 " rows hold a block id twice, which a hash of a "
+                "prefix never does: told apart by what comes before\n", r->repeated_ids);
     if (r->gateway_answered)
         fprintf(stderr, "kvcast: note: %" PRIu64 " rows left out: the gateway's response cache "
                 "answered them\n", r->gateway_answered);

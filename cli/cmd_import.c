@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include "base/json.h"
+#include "base/outfile.h"
 #include "cli/trace_args.h"
 #include "reports/reports.h"
 
@@ -78,7 +79,7 @@ static int write_trace(struct kvc_cli *cli, const struct kvc_trace *trace,
     if (kvc_cli_json(cli) && print_json(&s, report, path, &err) != KVC_OK)
         return kvc_cli_fail(cli, &err);
     if (!kvc_cli_quiet(cli)) {
-        char blocks[128] = "no block ids";
+        char blocks[128] = "no block ids, reuse unknown";
         if (!s.has_tokens) {
             fprintf(stderr, "kvcast: %s references over %s to %s objects: %s\n",
                     kvc_fmt_count(s.requests).s, kvc_fmt_seconds((double)s.span_ns * 1e-9).s,
@@ -136,6 +137,8 @@ static int run(struct kvc_cli *cli)
     io.compare_readers = kvc_cli_flag(cli, "compare-readers");
     io.estimate = kvc_cli_estimate(cli, &io.estimate_user);
     char folder[4096];
+    if (kvc_outfile_try(out, &err) != KVC_OK)
+        return kvc_cli_fail(cli, &err);
     io.spill_folder = folder_of(out, folder, sizeof(folder));
     enum kvc_status status = kvc_trace_import(&trace, paths, n, &io, &report, &err);
     kvc_cli_progress_clear(cli);

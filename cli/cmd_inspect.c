@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include "base/error.h"
+#include "base/outfile.h"
 #include "base/units.h"
 #include "cli/trace_args.h"
 #include "reports/billing.h"
@@ -191,6 +192,8 @@ static int run(struct kvc_cli *cli)
         status = kvc_model_kv_bytes_per_token(model, kvc_cli_value(cli, "kv-dtype"), &bytes, &err);
     if (status == KVC_ERR_INPUT || status == KVC_ERR_UNSUPPORTED)
         status = err.status = KVC_ERR_USAGE;
+    if (status == KVC_OK && page)
+        status = kvc_outfile_try(page, &err);
     if (status == KVC_OK)
         status = kvc_trace_open(&trace, path, &io, &report, &err);
     if (status == KVC_ERR_INPUT && !trace && report.n_engines && !report.accepted && !report.bad) {

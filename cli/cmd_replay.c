@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/outfile.h"
 #include "cli/trace_args.h"
 #include "reports/reports.h"
 #include "reports/traffic.h"
@@ -135,9 +136,10 @@ static enum kvc_status write_reports(struct replay *r, struct kvc_error *err)
     return st;
 }
 
+static const char *const outputs[] = {"report", "db", "requests"};
+
 static int refuse_overwriting(const struct replay *r)
 {
-    static const char *const outputs[] = {"report", "db", "requests"};
     for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
         const char *out = kvc_cli_value(r->cli, outputs[i]);
         bool trace = out && kvc_cli_same_file(r->trace_path, out);
@@ -146,6 +148,17 @@ static int refuse_overwriting(const struct replay *r)
                                  trace ? "log" : "scenario");
     }
     return KVC_EXIT_OK;
+}
+
+/* Before hours of work rather than behind them. */
+static enum kvc_status try_outputs(const struct replay *r, struct kvc_error *err)
+{
+    enum kvc_status st = KVC_OK;
+    for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]) && st == KVC_OK; i++) {
+        const char *out = kvc_cli_value(r->cli, outputs[i]);
+        st = out ? kvc_outfile_try(out, err) : KVC_OK;
+    }
+    return st;
 }
 
 static int replay_main(struct kvc_cli *cli)
@@ -171,6 +184,8 @@ static int replay_main(struct kvc_cli *cli)
     }
     if (st == KVC_OK && (rc = refuse_overwriting(&r)) != KVC_EXIT_OK)
         goto out;
+    if (st == KVC_OK)
+        st = try_outputs(&r, &err);
     if (st == KVC_OK)
         st = open_trace(&r, &io, &err);
     if (st == KVC_OK)

@@ -132,6 +132,18 @@ static void put_footer(const struct kvc_page *p)
                        "shown. GiB is 2<sup>30</sup> bytes, GB 10<sup>9</sup>.</p></footer>\n");
 }
 
+static void put_traffic(const struct kvc_page *p)
+{
+    if (p->traffic) {
+        kvc_html_traffic(p);
+        return;
+    }
+    kvc_html_section(p->t, "Your traffic", NULL);
+    kvc_text_add(p->t, "<p>What the log itself is like (arrivals, sharing, ages of reuse, tenants) is not "
+                       "stored with a run: <code>kvcast inspect LOG --report F.html</code> writes a page "
+                       "of it.</p></section>\n");
+}
+
 static void put_page(const struct kvc_page *p)
 {
     struct kvc_text *t = p->t;
@@ -156,8 +168,7 @@ static void put_page(const struct kvc_page *p)
     kvc_html_links(p);
     kvc_html_replicas(p);
     kvc_html_tenants(p);
-    if (p->traffic)
-        kvc_html_traffic(p);
+    put_traffic(p);
     kvc_html_assumptions(p);
     kvc_html_scenario(p);
     put_footer(p);

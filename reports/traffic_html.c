@@ -164,10 +164,13 @@ static void put_lengths(const struct view *v)
     kvc_html_end_table(t);
     picture(v, KVC_TRAFFIC_LENGTHS, "Distribution of prompt and answer lengths",
             "Each bar counts the requests from its length to twice that.");
-    kvc_text_addf(t, "<p class=\"note\">%s requests generate nothing, %s failed, %s were "
-                     "cancelled.",
-                  kvc_fmt_count(p->zero_output).s, kvc_fmt_count(p->failed).s,
-                  kvc_fmt_count(p->cancelled).s);
+    kvc_text_addf(t, "<p class=\"note\">%s requests generate nothing",
+                  kvc_fmt_count(p->zero_output).s);
+    if (p->failed || p->cancelled)
+        kvc_text_addf(t, ", %s failed, %s were cancelled.", kvc_fmt_count(p->failed).s,
+                      kvc_fmt_count(p->cancelled).s);
+    else
+        kvc_text_add(t, "; of none the log says that it failed or was cancelled.");
     if (p->unknown_output)
         kvc_text_addf(t, " Of %s the log does not say how much they generated; they are not among "
                          "the answers here.", kvc_fmt_count(p->unknown_output).s);

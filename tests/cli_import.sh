@@ -57,6 +57,11 @@ expect "a contradicting block size is an error" 3 "b64.jsonl:1:hash_ids" \
     import --block-tokens 512 "$dir/b64.jsonl" -o "$dir/c.kvt"
 [ ! -e "$dir/c.kvt" ]; report $? "no file from it"
 
+expect "an output that can't be written" 1 "none/x.kvt: can't write" import "$dir/log.jsonl" -o "$dir/none/x.kvt"
+! grep -q note "$dir/err"; report $? "is told before the log is read"
+{ row 0 1536 1,2,2; row 1 512 1; } >"$dir/twice.jsonl"
+expect "an id twice in a row" 0 "1 rows hold a block id twice" import "$dir/twice.jsonl" -o "$dir/c.kvt"
+
 # ---- what is no log ----
 : >"$dir/empty"
 printf 'version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n' >"$dir/pointer"
@@ -64,6 +69,10 @@ head -c 4000 /dev/zero >"$dir/zeros"
 awk 'BEGIN { s = "{\"x\":"; for (i = 0; i < 5000; i++) s = s "["; print s }' >"$dir/deep"
 expect "an empty file" 3 "empty: the file is empty" import "$dir/empty" -o "$dir/x.kvt"
 expect "a Git LFS pointer" 3 "fetch the real file" import "$dir/pointer" -o "$dir/x.kvt"
+for kind in 'lz4 data:\004\042\115\030' '7z archive:7z\274\257\047\034' 'Python pickle:\200\004\225'; do
+    printf '%b' "${kind#*:}abcdefgh" >"$dir/kind"
+    expect "${kind%%:*}" 3 "this is .*${kind%%:*}" import "$dir/kind" -o "$dir/x.kvt"
+done
 expect "a directory" 3 "directory" import "$dir" -o "$dir/x.kvt"
 expect "a binary file" 3 "binary" import "$dir/zeros" -o "$dir/x.kvt"
 expect "a missing file" 3 "No such file" import "$dir/none" -o "$dir/x.kvt"

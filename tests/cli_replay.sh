@@ -118,6 +118,20 @@ fi
 rc=$?
 [ $rc != 0 ] && grep -q nosuchdir err && [ ! -e nosuchdir ]
 report $? "a report that can't be written fails and says where"
+"$kvcast" replay nosuchlog --preset kga-rag --quiet --db nosuchdir/r.db >/dev/null 2>err
+[ $? = 1 ] && grep -q "nosuchdir/r.db: can't write" err && ! grep -q nosuchlog err
+report $? "before anything is read"
+
+# c08: prompts alone share 2 + 5 blocks of 512; with the answers 4 + 6, of which each answer's last block
+# lacks the token that was sampled last.
+cat >turns.jsonl <<'LOG'
+{"timestamp": 0, "input_length": 1024, "output_length": 1024, "hash_ids": [1, 2], "session_id": "s"}
+{"timestamp": 60000, "input_length": 2560, "output_length": 512, "hash_ids": [1, 2, 3, 4, 5], "session_id": "s"}
+{"timestamp": 120000, "input_length": 3584, "output_length": 10, "hash_ids": [1, 2, 3, 4, 5, 6, 7], "session_id": "s"}
+LOG
+"$kvcast" replay turns.jsonl --model llama-3.1-8b --gpu h100-sxm --json --quiet >x.json
+[ "$(number x.json hit_tokens)" = 4096 ] && "$kvcast" ceiling turns.jsonl --json --quiet | grep -q '"hit_blocks": 7'
+report $? "answers become prefixes, but for the token that was sampled last"
 
 # What a model, GPU or engine can't do is said with the key and the cure.
 says() { # name, code, pattern, arguments..

@@ -15,9 +15,11 @@ report $? "one row a request, and a header"
 ! grep -Eq '<script|https?:| src=' "$dir/a.html"; report $? "the page fetches nothing and runs nothing"
 
 grep -q '<h2>Your traffic</h2>' "$dir/a.html"; report $? "the page tells of the log itself"
-sed '/<h2>Your traffic<\/h2>/,/^<\/section>/d' "$dir/a.html" >"$dir/bare.html"
-"$kvcast" report "$dir/runs.db" -o "$dir/b.html" && cmp -s "$dir/bare.html" "$dir/b.html"
+but_traffic() { sed '/<h2>Your traffic<\/h2>/,/<\/section>$/d' "$1"; }
+but_traffic "$dir/a.html" >"$dir/bare.html"
+"$kvcast" report "$dir/runs.db" -o "$dir/b.html" && but_traffic "$dir/b.html" | cmp -s "$dir/bare.html" -
 report $? "a database row gives the same page, but for the log, which it does not keep"
+grep -q 'not stored with a run: <code>kvcast inspect' "$dir/b.html"; report $? "and it says where that is"
 "$kvcast" report "$dir/runs.db" --json >"$dir/b.json" && "$kvcast" report "$dir/a.json" \
     --format csv >"$dir/c1.csv" && "$kvcast" report "$dir/b.json" --format csv >"$dir/c2.csv"
 grep -v '^runtime' "$dir/c1.csv" >"$dir/d1" && grep -v '^runtime' "$dir/c2.csv" >"$dir/d2"

@@ -99,6 +99,25 @@ static void without_token_ids_reuse_is_unknown(void **state)
     kvc_trace_destroy(t);
 }
 
+/* Rows of a measured run are the workload's requests, by the clock of the machine. */
+static void measured_rows_arrive_in_seconds(void **state)
+{
+    (void)state;
+    struct kvc_import_report r;
+    struct kvc_trace *t = trace_import(
+        trace_text("measured",
+                   "{\"request_id\":\"bench-0\",\"input_toks\":2358,\"output_toks\":531,"
+                   "\"arrival_time\":1787267980.25,\"queued_ts\":27536.66}\n"
+                   "{\"request_id\":\"bench-1\",\"input_toks\":1034,\"output_toks\":769,"
+                   "\"arrival_time\":1787267981,\"queued_ts\":27537.04}\n"),
+        0, &r);
+    assert_int_equal(t->n_requests, 2);
+    assert_int_equal(r.without_ids, 2);
+    assert_int_equal(t->arrival_ns[1], 750000000);
+    assert_int_equal(t->input_tokens[0], 2358);
+    kvc_trace_destroy(t);
+}
+
 /* ---- wrong rows ---- */
 
 static void wrong_rows_are_named(void **state)
@@ -371,6 +390,7 @@ int main(void)
         cmocka_unit_test(blocks_are_chained_and_tails_their_own),
         cmocka_unit_test(answers_are_known_outputs),
         cmocka_unit_test(without_token_ids_reuse_is_unknown),
+        cmocka_unit_test(measured_rows_arrive_in_seconds),
         cmocka_unit_test(wrong_rows_are_named),
         cmocka_unit_test(sessions_are_rows_of_requests),
         cmocka_unit_test(case_c45_silent_zero_hits),

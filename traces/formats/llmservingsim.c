@@ -128,6 +128,9 @@ static enum kvc_status read_time(const struct kvc_place *at, const struct kvc_jv
                                  uint64_t *ns, struct kvc_error *err)
 {
     const struct kvc_jval *v = kvc_jval_member(root, "arrival_time_ns");
+    const struct kvc_jval *measured = kvc_field_member(root, "arrival_time"); /* in bench results */
+    if (!v && measured)
+        return kvc_field_time(at, "arrival_time", measured, KVC_UNIT_S, ns, err);
     if (!v)
         return kvc_field_missing(at, "arrival_time_ns", err);
     if (!kvc_jval_u64(v, ns) || *ns >= KVC_LOG_TIME_MAX)
