@@ -70,6 +70,21 @@ static void escapes_are_their_characters(void **state)
     one_prompt(rows, sizeof(rows) / sizeof(rows[0]));
 }
 
+/* Halves of surrogate pairs, from texts cut within a character, and NUL, from binaries that tools
+ * return: both are U+FFFD, as the byte of broken UTF-8 that a writer replaces is. */
+static void what_is_no_character_is_one_mark(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {
+        "\"messages\":[{\"role\":\"user\",\"content\":\"a \xef\xbf\xbd \\\\ud83d \\ud83d\\ude00\"}]",
+        "\"messages\":[{\"role\":\"user\",\"content\":\"a \\ud83d \\\\ud83d \\ud83d\\ude00\"}]",
+        "\"messages\":[{\"role\":\"user\",\"content\":\"a \\uDE00 \\\\ud83d \\ud83d\\ude00\"}]",
+        "\"messages\":[{\"role\":\"user\",\"content\":\"a \\u0000 \\\\ud83d \\ud83d\\ude00\"}]",
+        "\"messages\":[{\"role\":\"user\",\"content\":\"a \\ud83d\\ud83d \\\\ud83d \\ud83d\\ude00\"}]",
+    };
+    one_prompt(rows, sizeof(rows) / sizeof(rows[0]));
+}
+
 /* Tenant and session are the same long text with an escape, which takes room twice. */
 static void one_field_may_be_two_names(void **state)
 {
@@ -466,8 +481,7 @@ static void hostile_rows_are_bad_rows(void **state)
 {
     (void)state;
     static const char *const rows[] = {
-        "{\"messages\":[{\"role\":\"user\",\"content\":\"\\ud83d\"}]}", /* half a pair */
-        "{\"messages\":[{\"role\":\"user\",\"content\":\"a\\u0000b\"}]}",
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"\\ud83\"}]}",
         "{\"messages\":[{\"role\":\"user\",\"content\":\"a\tb\"}]}",
         "{\"messages\":[{\"role\":\"user\",\"content\":\"a\\x\"}]}",
         "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"messages\":[]}",
@@ -572,6 +586,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(escapes_are_their_characters),
+        cmocka_unit_test(what_is_no_character_is_one_mark),
         cmocka_unit_test(one_field_may_be_two_names),
         cmocka_unit_test(parts_and_places_make_no_difference),
         cmocka_unit_test(tools_come_first_without_blanks),

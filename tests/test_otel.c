@@ -100,8 +100,19 @@ static void only_the_innermost_call_counts(void **state)
                   INT("gen_ai.usage.input_tokens", "1000")))
         OTLP(SPAN("a", "", "00", "09", TEXT("gen_ai.operation.name", "invoke_agent") ","
                   TEXT("gen_ai.conversation.id", "c-1"))),
+        /* One document, whose first line ends within a list of spans. */
+        OTLP("\n" SPAN("c", "h", "02", "03", TEXT("gen_ai.operation.name", "chat") ","
+                  TEXT("gen_ai.request.model", "gpt-x") ","
+                  INT("gen_ai.usage.input_tokens", "1000") ","
+                  INT("gen_ai.usage.cache_read.input_tokens", "600") ","
+                  INT("gen_ai.usage.output_tokens", "7")) ",\n"
+             SPAN("h", "b", "01", "04", TEXT("http.method", "POST")) ",\n"
+             SPAN("b", "a", "01", "04", TEXT("gen_ai.operation.name", "chat") ","
+                  INT("gen_ai.usage.input_tokens", "1000")) ",\n"
+             SPAN("a", "", "00", "09", TEXT("gen_ai.operation.name", "invoke_agent") ","
+                  TEXT("gen_ai.conversation.id", "c-1")) "\n"),
     };
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct kvc_trace_stats s;
         struct kvc_import_options o = { .struct_size = sizeof(o), .tenant_field = "service.name" };
         struct kvc_trace *t = NULL;

@@ -414,7 +414,7 @@ void kvc_otel_prompt(const struct kvc_otel_span *s, struct kvc_stored *stored,
     const char *text = text_or_json(s, answers, &made);
     struct kvc_jval *root = NULL;
     put_request(s, stored, t);
-    if (made && text && kvc_json_parse(&root, text, strlen(text), false, "", 0, NULL) == KVC_OK)
+    if (made && text && kvc_log_json(&root, text, strlen(text), "", 0, NULL) == KVC_OK)
         kvc_stored_answer(stored, root);
     else
         kvc_stored_answer(stored, kvc_otel_attribute(s, answers));

@@ -5,6 +5,7 @@
 #include "base/error.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A full parse of a list of ids costs up to 85 times the text in memory. */
@@ -141,6 +142,53 @@ enum kvc_status kvc_field_chosen(struct kvc_import *im, const struct kvc_place *
     return status;
 }
 
+/* The code of the \uXXXX at text[i]; -1: there is none. */
+static long escaped(const char *text, size_t n, size_t i)
+{
+    char digits[5] = "";
+    if (i > n || n - i < 6 || text[i] != '\\' || text[i + 1] != 'u')
+        return -1;
+    memcpy(digits, text + i + 2, 4);
+    return strspn(digits, "0123456789abcdefABCDEF") == 4 ? strtol(digits, NULL, 16) : -1;
+}
+
+/* Puts U+FFFD for NUL and for halves of surrogate pairs; whether there were any. */
+static bool mend_escapes(char *text, size_t n)
+{
+    bool mended = false;
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] != '\\')
+            continue;
+        long code = escaped(text, n, i), next = escaped(text, n, i + 6);
+        if (code >= 0xd800 && code < 0xdc00 && next >= 0xdc00 && next < 0xe000) {
+            i += 11;
+            continue;
+        }
+        if (code == 0 || (code >= 0xd800 && code < 0xe000)) {
+            memcpy(text + i + 2, "fffd", 4);
+            mended = true;
+        }
+        i += code >= 0 ? 5 : 1;
+    }
+    return mended;
+}
+
+enum kvc_status kvc_log_json(struct kvc_jval **root, const char *text, size_t n, const char *file,
+                             uint64_t line, struct kvc_error *err)
+{
+    enum kvc_status status = kvc_json_parse(root, text, n, false, file, line, err);
+    if (status != KVC_ERR_INPUT || !memmem(text, n, "\\u", 2))
+        return status;
+    char *copy = kvc_malloc(n, 1);
+    if (!copy)
+        return kvc_fail_nomem(err);
+    memcpy(copy, text, n);
+    if (mend_escapes(copy, n))
+        status = kvc_json_parse(root, copy, n, false, file, line, err);
+    kvc_free(copy);
+    return status;
+}
+
 enum kvc_status kvc_row_parse_any(struct kvc_jval **root, const char *text, size_t n,
                                   const struct kvc_place *at, struct kvc_error *err)
 {
@@ -148,7 +196,7 @@ enum kvc_status kvc_row_parse_any(struct kvc_jval **root, const char *text, size
         return kvc_fail_at(err, KVC_ERR_INPUT, at->file, at->line, NULL,
                            "this row of %zu MiB has something unusual in it, and unusual rows are "
                            "read up to %zu MiB only", n >> 20, CAREFUL_MAX >> 20);
-    return kvc_json_parse(root, text, n, false, at->file, at->line, err);
+    return kvc_log_json(root, text, n, at->file, at->line, err);
 }
 
 enum kvc_status kvc_row_parse(struct kvc_jval **root, const char *text, size_t n,

@@ -46,6 +46,10 @@ void kvc_field_instance(const struct kvc_jval *root, char number[24], struct kvc
 enum kvc_status kvc_field_chosen(struct kvc_import *im, const struct kvc_place *at,
                                  const struct kvc_jval *root, char number[2][24],
                                  struct kvc_log_row *row, struct kvc_error *err);
+/* kvc_json_parse for what logs hold: NUL and halves of surrogate pairs, from texts cut within a
+ * character, are taken as U+FFFD. */
+enum kvc_status kvc_log_json(struct kvc_jval **root, const char *text, size_t n, const char *file,
+                             uint64_t line, struct kvc_error *err);
 /* One JSON value of a size that is safe to parse. */
 enum kvc_status kvc_row_parse_any(struct kvc_jval **root, const char *text, size_t n,
                                   const struct kvc_place *at, struct kvc_error *err);

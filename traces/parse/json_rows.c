@@ -76,10 +76,16 @@ static enum kvc_json_layout layout_of(const char *head, size_t n)
     value_end(&b, head, i, (size_t)(newline - head), &whole);
     if (whole)
         return KVC_JSON_LINES;
-    /* A line that is cut short is followed by a row; a document goes on with a name. */
+    /* A line that is cut short is followed by a row; a document goes on with a name, or with an
+     * element of a list, which a comma or the list's end follows. */
     for (i = (size_t)(newline - head); i < n && is_space(head[i]);)
         i++;
-    return i < n && head[i] == '{' ? KVC_JSON_LINES : KVC_JSON_DOCUMENTS;
+    if (i == n || head[i] != '{')
+        return KVC_JSON_DOCUMENTS;
+    b = (struct brackets){ 0 };
+    for (i = value_end(&b, head, i, n, &whole); i < n && is_space(head[i]);)
+        i++;
+    return i < n && (head[i] == ',' || head[i] == ']') ? KVC_JSON_DOCUMENTS : KVC_JSON_LINES;
 }
 
 bool kvc_json_sniff(const char *head, size_t n, const char *const *keys)

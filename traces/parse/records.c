@@ -79,7 +79,7 @@ static enum kvc_status parse(struct kvc_records *r, const char *text, size_t n,
                              struct kvc_jval **root, struct kvc_error *err)
 {
     struct kvc_error bad;
-    enum kvc_status status = kvc_json_parse(root, text, n, false, r->at.file, r->at.line, &bad);
+    enum kvc_status status = kvc_log_json(root, text, n, r->at.file, r->at.line, &bad);
     if (status == KVC_OK && kvc_jval_kind(*root) == KVC_JOBJECT)
         return KVC_OK;
     if (status == KVC_OK) {
@@ -169,7 +169,7 @@ const struct kvc_jval *kvc_record_json(const struct kvc_jval *v, struct kvc_jval
         return v;
     text += strspn(text, " \t\r\n");
     if ((*text != '{' && *text != '[') ||
-        kvc_json_parse(parsed, text, strlen(text), false, "", 0, NULL) != KVC_OK)
+        kvc_log_json(parsed, text, strlen(text), "", 0, NULL) != KVC_OK)
         return NULL;
     return *parsed;
 }

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "traces/parse/fields.h"
 #include "traces/trace.h"
 
 #include <string.h>
@@ -29,7 +30,7 @@ static struct kvc_jval *json_in(const char *text, size_t n)
     while (i < n && (text[i] == ' ' || text[i] == '\n' || text[i] == '\r' || text[i] == '\t'))
         i++;
     if (i < n && (text[i] == '{' || text[i] == '['))
-        kvc_json_parse(&root, text, n, false, "", 0, NULL);
+        kvc_log_json(&root, text, n, "", 0, NULL);
     return root;
 }
 
