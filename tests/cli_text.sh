@@ -22,10 +22,10 @@ report $? "inspect reads it, packed and from stdin"
 
 refused "a rate that is none" 2 "bytes:R" import "$dir/log.jsonl" -o "$dir/x.kvt" --tokenizer bytes:fast
 refused "a rate out of range" 2 "0.25 to 64" import "$dir/log.jsonl" -o "$dir/x.kvt" --tokenizer bytes:1000
-refused "a tokenizer that is not there" 1 "tokenizer.json is expected" import "$dir/log.jsonl" -o "$dir/x.kvt" --tokenizer "$dir/none.json"
+refused "a tokenizer that is not there" 3 "tokenizer.json is expected" import "$dir/log.jsonl" -o "$dir/x.kvt" --tokenizer "$dir/none.json"
 printf 'short' >"$dir/short"
 refused "a key too short" 3 "at least 16" import "$dir/log.jsonl" -o "$dir/x.kvt" --salt-file "$dir/short"
-refused "a key that is not there" 1 "can't be read" import "$dir/log.jsonl" -o "$dir/x.kvt" --salt-file "$dir/none"
+refused "a key that is not there" 3 "can't be read" import "$dir/log.jsonl" -o "$dir/x.kvt" --salt-file "$dir/none"
 [ ! -e "$dir/x.kvt" ]; report $? "and nothing written"
 echo "1..$n"
 exit $failed

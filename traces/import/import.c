@@ -105,7 +105,7 @@ static void format_names(char *buf, size_t size)
 static enum kvc_status unknown_format(const struct kvc_import *im, const char *head, size_t n,
                                       const char *names, struct kvc_error *err)
 {
-    char keys[160];
+    char keys[96];
     size_t blanks = 0;
     while (blanks < n && memchr(" \t\r\n", head[blanks], 4))
         blanks++;
@@ -121,8 +121,10 @@ static enum kvc_status unknown_format(const struct kvc_import *im, const char *h
     if (im->options->anonymize)
         keys[0] = '\0';
     return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, NULL,
-                       "not a log in a known format%s%s; name it with --format when it is one of "
-                       "%s", keys[0] ? ", its first row has the fields " : "", keys, names);
+                       "not a log in a known format%s%s; write rows with timestamp (ms), input_length, "
+                       "output_length and, where known, hash_ids, or name it with --format when it "
+                       "is one of %s",
+                       keys[0] ? ", its first row has the fields " : "", keys, names);
 }
 
 static enum kvc_status choose_format(struct kvc_import *im, const struct kvc_stream *stream,

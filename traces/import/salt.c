@@ -30,8 +30,9 @@ enum kvc_status kvc_salt_read(const char *path, uint64_t key[2], struct kvc_erro
         const char *why = strerror(errno);
         if (f)
             fclose(f);
-        return kvc_fail_at(err, KVC_ERR_IO, path, 0, "--salt-file", "can't be read: %s",
-                           f ? "it is a directory" : why);
+        return kvc_fail_at(err, KVC_ERR_INPUT, path, 0, "--salt-file",
+                           "can't be read: %s; a file of %d bytes or more is expected",
+                           f ? "it is a directory" : why, LEAST);
     }
     kvc_sip_start(&a, 0, 1);
     kvc_sip_start(&b, 1, 0);

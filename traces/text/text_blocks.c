@@ -56,7 +56,7 @@ enum kvc_status kvc_text_check(const struct kvc_import_options *options, struct 
     enum kvc_status status = parse_rate(options->tokenizer, &rate, err);
     if (status == KVC_OK && options->tokenizer && rate <= 0 &&
         access(options->tokenizer, R_OK) != 0)
-        return kvc_fail_at(err, KVC_ERR_IO, options->tokenizer, 0, "--tokenizer",
+        return kvc_fail_at(err, KVC_ERR_INPUT, options->tokenizer, 0, "--tokenizer",
                            "can't be read: %s; bytes:R or a tokenizer.json is expected",
                            strerror(errno));
     if (status == KVC_OK && options->salt_file)
