@@ -429,7 +429,7 @@ static const struct kvc_series *tenant_series(const struct kvc_result *r, const 
                                               uint32_t group)
 {
     char name[48];
-    snprintf(name, sizeof(name), "%s:%.27s", what, r->losses.names[group]);
+    snprintf(name, sizeof(name), "%s:%.24s", what, r->losses.names[group]);
     return find_series(r, name);
 }
 
@@ -459,7 +459,7 @@ static bool plot_tenants(struct kvc_text *t, int width, int height, const struct
     for (uint32_t g = 0; g < n; g++) {
         const struct kvc_series *held = tenant_series(r, "resident_bytes", g);
         const struct kvc_series *hits = tenant_series(r, "hit_tokens_per_s", g);
-        const struct kvc_series *input = tenant_series(r, "input_tokens_per_s", g);
+        const struct kvc_series *input = tenant_series(r, "looked_up_tokens_per_s", g);
         char block[24];
         if (!held || !hits || !input)
             return false;

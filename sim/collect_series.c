@@ -29,18 +29,18 @@ static enum kvc_status add_series(const struct kvc_engine *e, struct kvc_result 
     return KVC_OK;
 }
 
-/* Of each group of tenants: what it holds, asks for and hits. */
+/* Of each group of tenants: what it holds, looks up and hits. */
 static enum kvc_status tenant_series(const struct kvc_engine *e, struct kvc_result *r,
                                      struct kvc_error *err)
 {
     static const struct { const char *name, *unit; } what[] = {
-        {"resident_bytes", "bytes"}, {"input_tokens_per_s", "tokens/s"},
+        {"resident_bytes", "bytes"}, {"looked_up_tokens_per_s", "tokens/s"},
         {"hit_tokens_per_s", "tokens/s"}};
     uint32_t n = r->losses.n_groups;
     enum kvc_status st = KVC_OK;
     for (uint32_t c = 0; c < 3 * n && st == KVC_OK; c++) {
         char name[48];
-        snprintf(name, sizeof(name), "%s:%.27s", what[c / n].name, r->losses.names[c % n]);
+        snprintf(name, sizeof(name), "%s:%.24s", what[c / n].name, r->losses.names[c % n]);
         st = add_series(e, r, &e->tenant_timeline, name, what[c / n].unit, c, err);
     }
     return st;

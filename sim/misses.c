@@ -114,9 +114,11 @@ void kvc_replica_account_hit(struct kvc_engine *e, struct kvc_replica *r, uint32
     e->hit_requests += at > 0;
     r->hit_tokens += at;
     kvc_timeline_add(&e->timeline, KVC_CHANNEL_HIT_TOKENS, (double)at);
-    if (e->tenants.metered)
-        kvc_timeline_add(&e->tenant_timeline, 2 * e->tenants.meter.n_groups +
-                         e->tenants.meter.group_of[j->tenant], (double)at);
+    if (e->tenants.metered) { /* both now: hits follow arrivals by as long as a queue is */
+        uint32_t n = e->tenants.meter.n_groups, group = e->tenants.meter.group_of[j->tenant];
+        kvc_timeline_add(&e->tenant_timeline, n + group, (double)j->input);
+        kvc_timeline_add(&e->tenant_timeline, 2 * n + group, (double)at);
+    }
 
     struct kvc_path path = kvc_engine_path(e, j->leaf, 0);
     uint32_t ever = ever_published(e, path);

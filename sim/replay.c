@@ -240,10 +240,6 @@ static void arrive(struct kvc_engine *e, uint32_t request)
     res->replica = KVC_NONE;
     kvc_timeline_add(&e->timeline, KVC_CHANNEL_ARRIVALS, 1);
     kvc_timeline_add(&e->timeline, KVC_CHANNEL_INPUT_TOKENS, (double)res->input_tokens);
-    if (e->tenants.metered)
-        kvc_timeline_add(&e->tenant_timeline, e->tenants.meter.n_groups +
-                         e->tenants.meter.group_of[kvc_tenant_of(&e->tenants, request)],
-                         (double)res->input_tokens);
     uint32_t job = kvc_engine_job_new(e);
     if (job == KVC_NONE)
         return;
