@@ -372,8 +372,8 @@ static enum kvc_status json_metrics(struct log *l, const struct kvc_place *at,
     struct kvc_open_request *q = request(l, &id);
     if (!q)
         return kvc_fail_nomem(err);
-    status = json_input(l, q, kvc_record_json(kvc_field_member(root, "request_parameters"), &parsed),
-                        false, err);
+    const struct kvc_jval *asked = kvc_field_member(root, "request_parameters");
+    status = json_input(l, q, kvc_record_json(asked, &parsed), false, err);
     kvc_json_free(parsed);
     json_output(q, root, &latency_s);
     if (status == KVC_OK)

@@ -32,11 +32,14 @@ static uint64_t archive_position(const void *user)
     return kvc_stream_position(((const struct kvc_tar *)user)->stream);
 }
 
-/* Read-me files and what systems leave behind. */
-static bool passed_over(const struct kvc_import *im, const struct kvc_stream *member)
+/* Read-me files, which may quote a log's rows, and what systems leave behind. */
+static bool passed_over(const struct kvc_import *im, const struct kvc_stream *member,
+                        const char *name)
 {
-    size_t n;
+    size_t n, length = strlen(name);
     const char *head = kvc_stream_head(member, &n);
+    if (length > 3 && strcmp(name + length - 3, ".md") == 0)
+        return true;
     if (im->options->format && !kvc_name_equal(im->options->format, "auto"))
         return false;
     for (const struct kvc_format *const *f = kvc_format_table; *f; f++)
@@ -73,7 +76,7 @@ enum kvc_status kvc_import_archive(struct kvc_import *im, struct kvc_stream *str
         status = kvc_stream_open_source(&member, &source, name, err);
         if (status != KVC_OK)
             return status;
-        if (passed_over(im, member)) {
+        if (passed_over(im, member, tar.name)) {
             others++;
         } else {
             read++;
@@ -92,7 +95,7 @@ enum kvc_status kvc_import_archive(struct kvc_import *im, struct kvc_stream *str
                            "no member of this archive is a log in a known format; name the format "
                            "with --format when it is one");
     if (others)
-        kvc_import_note(im, "%llu members of the archive are in no known format and were passed "
-                        "over", (unsigned long long)others);
+        kvc_import_note(im, "%llu members of the archive are documents (.md) or in no known format "
+                        "and were passed over", (unsigned long long)others);
     return KVC_OK;
 }
