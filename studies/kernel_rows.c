@@ -5,18 +5,11 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/alloc.h"
 #include "base/error.h"
-#include "traces/parse/csv_rows.h"
-#include "traces/parse/stream.h"
-
-#define CELL 128
+#include "studies/csv_table.h"
 
 struct rows {
-    const char *path;
-    struct kvc_csv csv;
-    struct kvc_lines lines;
-    char (*name)[CELL], (*cell)[CELL]; /* NUL-terminated */
+    struct kvc_csv_table table;
     struct kvc_kernel_label from_name, label;
     const struct kvc_kernel_family *family;
 };
@@ -29,14 +22,9 @@ static void copy(char *to, size_t size, const char *text, size_t n)
     to[n] = '\0';
 }
 
-static const char *column(void *user, const char *name)
+static const char *column(struct rows *r, const char *name)
 {
-    const struct rows *r = user;
-
-    for (size_t i = 0; i < r->csv.n_columns; i++)
-        if (strcmp(r->name[i], name) == 0)
-            return r->cell[i];
-    return "";
+    return kvc_csv_table_cell(&r->table, name);
 }
 
 /* ---- whose rows ---- */
@@ -106,89 +94,34 @@ static void label_row(struct rows *r)
 
 /* ---- rows ---- */
 
-static enum kvc_status next_line(void *user, const char **text, size_t *n, struct kvc_error *err)
-{
-    struct kvc_lines *lines = user;
-    enum kvc_line_kind kind;
-    enum kvc_status status = kvc_lines_next(lines, &kind, text, n, err);
-
-    if (status == KVC_OK && kind != KVC_LINE_TEXT)
-        *text = NULL;
-    return status;
-}
-
-static enum kvc_status open_header(struct rows *r, struct kvc_error *err)
-{
-    const char *text;
-    size_t n;
-    enum kvc_status status = next_line(&r->lines, &text, &n, err);
-
-    if (status == KVC_OK && !text)
-        return kvc_fail_at(err, KVC_ERR_INPUT, r->path, 1, NULL, "no header line");
-    if (status == KVC_OK)
-        status = kvc_csv_header(&r->csv, text, n, r->path, err);
-    if (status != KVC_OK)
-        return status;
-    r->name = kvc_calloc(r->csv.n_columns, CELL);
-    r->cell = kvc_calloc(r->csv.n_columns, CELL);
-    if (!r->name || !r->cell)
-        return kvc_fail_nomem(err);
-    for (size_t i = 0; i < r->csv.n_columns; i++)
-        copy(r->name[i], CELL, r->csv.name[i].text, r->csv.name[i].n);
-    return KVC_OK;
-}
-
-static enum kvc_status one_row(struct rows *r, const char *text, size_t n, kvc_kernel_row_fn fn,
-                               void *user, struct kvc_error *err)
+static enum kvc_status one_row(struct rows *r, kvc_kernel_row_fn fn, void *user,
+                               struct kvc_error *err)
 {
     struct kvc_kernel_row row;
-    uint64_t line = r->lines.line;
-    enum kvc_status status = kvc_csv_split(&r->csv, text, n, next_line, &r->lines, err);
 
-    if (status != KVC_OK) {
-        if (err)
-            err->line = line;
-        return status;
-    }
-    for (size_t i = 0; i < r->csv.n_columns; i++)
-        copy(r->cell[i], CELL, r->csv.field[i].text, r->csv.field[i].text ? r->csv.field[i].n : 0);
     label_row(r);
     if (!r->family)
-        return kvc_fail_at(err, KVC_ERR_INPUT, r->path, line, "family",
+        return kvc_fail_at(err, KVC_ERR_INPUT, r->table.path, r->table.line, "family",
                            "'%s' is no family of kernels known here; name the file "
                            "system__family__backend__version.csv or give columns of these names",
                            r->label.family);
-    bool fine = r->family->read(r, column, &row);
-    return fn(user, &r->label, r->family, fine ? &row : NULL, line, err);
+    bool fine = r->family->read(&r->table, kvc_csv_table_cell, &row);
+    return fn(user, &r->label, r->family, fine ? &row : NULL, r->table.line, err);
 }
 
 enum kvc_status kvc_kernel_rows(const char *path, kvc_kernel_row_fn fn, void *user,
                                 struct kvc_error *err)
 {
-    struct rows r = {.path = path};
-    struct kvc_stream *stream;
-    enum kvc_status status = kvc_stream_open(&stream, path, err);
+    struct rows r = {.family = NULL};
+    bool more = true;
+    enum kvc_status status = kvc_csv_table_open(&r.table, path, err);
 
-    if (status != KVC_OK)
-        return status;
     label_from_name(path, &r.from_name);
-    if (!kvc_lines_init(&r.lines, stream))
-        status = kvc_fail_nomem(err);
-    else
-        status = open_header(&r, err);
-    while (status == KVC_OK) {
-        const char *text;
-        size_t n;
-        status = next_line(&r.lines, &text, &n, err);
-        if (status != KVC_OK || !text)
-            break;
-        if (n > 0)
-            status = one_row(&r, text, n, fn, user, err);
+    while (status == KVC_OK && more) {
+        status = kvc_csv_table_next(&r.table, &more, err);
+        if (status == KVC_OK && more)
+            status = one_row(&r, fn, user, err);
     }
-    kvc_free(r.name);
-    kvc_free(r.cell);
-    kvc_csv_clear(&r.csv);
-    kvc_lines_clear(&r.lines);
-    kvc_stream_close(stream);
+    kvc_csv_table_close(&r.table);
     return status;
 }
