@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cli/trace_args.h"
+#include "cli/validate_rows.h"
 #include "studies/kernel_study.h"
 
 #include <math.h>
@@ -12,6 +13,9 @@
 #include <string.h>
 
 static const struct kvc_cli_option options[] = {
+    {"rows", "F.csv", NULL,
+     "engine benchmark rows (columns as aiconfigurator's silicon_sample.csv), .zst and .gz too"},
+    {"mode", "MODE", NULL, "agg or disagg: only rows of that kind of serving"},
     {"kernels", NULL, NULL,
      "the files are tables of measured kernels (columns as aiconfigurator's), .zst and .gz too"},
     {"profile", "F", NULL, "predict from this profile instead of the program's own"},
@@ -267,9 +271,11 @@ static int run(struct kvc_cli *cli)
     size_t n = kvc_cli_count(cli);
     enum kvc_status status = KVC_OK;
 
+    if (kvc_cli_value(cli, "rows"))
+        return kvc_validate_rows(cli);
     if (!kvc_cli_flag(cli, "kernels"))
-        return kvc_cli_usage(cli, "say what to hold predictions against: --kernels FILE.csv is "
-                                  "what this release knows");
+        return kvc_cli_usage(cli, "say what to hold predictions against: --rows F.csv of engine "
+                                  "runs or --kernels FILE.csv");
     if (n == 0)
         return run_stated(cli);
     if (n > sizeof paths / sizeof paths[0])
@@ -290,10 +296,15 @@ static int run(struct kvc_cli *cli)
 
 const struct kvc_cli_command kvc_cmd_validate = {
     .name = "validate",
-    .arguments = "--kernels [FILE.csv..]",
+    .arguments = "--rows F.csv | --kernels [FILE.csv..]",
     .summary = "predictions beside measured results",
     .description =
-        "Predicts the time of each measured kernel row and sums up the errors, over the ranges in "
+        "--rows: each measured run of a serving engine (closed loop: so many clients, prompts of "
+        "isl and answers of osl tokens) beside its prediction, errors by group and whether the bar "
+        "of the group is met. Known mistakes in labels are repaired, repeats of a measurement left "
+        "out, and rows that can't be predicted counted with the reason.\n"
+        "--kernels: "
+        "predicts the time of each measured kernel row and sums up the errors, over the ranges in "
         "which the model claims to hold; rows outside them are counted by reason. A file is named "
         "system__family__backend__version.csv, or has columns of these names. A system whose "
         "backend was never measured takes the tables of the GPU most like it, as shares of its own "

@@ -28,6 +28,15 @@ bool kvc_dtype_parse(const char *name, enum kvc_dtype *out)
     return false;
 }
 
+const char *kvc_dtype_name(enum kvc_dtype dtype)
+{
+    size_t i = 0;
+
+    while (dtype_names[i].dtype != dtype)
+        i++;
+    return dtype_names[i].name;
+}
+
 double kvc_dtype_bytes(enum kvc_dtype dtype)
 {
     switch (dtype) {

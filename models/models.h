@@ -79,6 +79,7 @@ const char *const *kvc_link_names(void);
 const char *kvc_profiles_digest(void); /* of all profiles carried in the program, hex */
 
 bool kvc_dtype_parse(const char *name, enum kvc_dtype *out); /* fp8_e4m3 and fp8_e5m2 are KVC_FP8 */
+const char *kvc_dtype_name(enum kvc_dtype dtype);
 double kvc_dtype_bytes(enum kvc_dtype dtype);
 
 /* KV bytes of one token of one replica, all ranks: sharded heads, replicated ones counted as

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "studies/engine_rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "studies/csv_table.h"
+
+/* ---- reading ---- */
+
+/* Columns without which a file is none of this kind. */
+static const char *const needed[] = {"backend", "model_path", "system", "mode", "isl", "osl",
+                                     "silicon_ttft_ms", "silicon_tpot_ms"};
+
+static enum kvc_status check_columns(const struct kvc_csv_table *t, struct kvc_error *err)
+{
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
+        if (!kvc_csv_table_has(t, needed[i]))
+            return kvc_fail_at(err, KVC_ERR_INPUT, t->path, 1, needed[i],
+                               "no such column; engine rows have those of aiconfigurator's "
+                               "silicon_sample.csv");
+    return KVC_OK;
+}
+
+static void text(struct kvc_csv_table *t, const char *name, char *to, size_t size)
+{
+    const char *cell = kvc_csv_table_cell(t, name);
+    size_t n = strlen(cell) < size ? strlen(cell) : size - 1;
+
+    memcpy(to, cell, n);
+    to[n] = '\0';
+}
+
+/* A whole number; empty is otherwise. */
+static bool count(struct kvc_csv_table *t, const char *name, uint32_t otherwise, uint32_t *out)
+{
+    const char *cell = kvc_csv_table_cell(t, name);
+    char *end;
+    double v = strtod(cell, &end);
+
+    *out = otherwise;
+    if (*cell == '\0')
+        return true;
+    if (*end || !(v >= 0 && v <= 1e9) || v != floor(v))
+        return false;
+    *out = (uint32_t)v;
+    return true;
+}
+
+static bool milliseconds(struct kvc_csv_table *t, const char *name, double *out)
+{
+    const char *cell = kvc_csv_table_cell(t, name);
+    char *end;
+
+    *out = strtod(cell, &end);
+    return end != cell && *end == '\0' && *out > 0 && *out < 1e12;
+}
+
+static bool numbers(struct kvc_csv_table *t, struct kvc_engine_row *r)
+{
+    bool fine = milliseconds(t, "silicon_ttft_ms", &r->ttft_ms);
+
+    fine = milliseconds(t, "silicon_tpot_ms", &r->tpot_ms) && fine;
+    fine = count(t, "isl", 0, &r->isl) && fine;
+    fine = count(t, "osl", 0, &r->osl) && fine;
+    if (r->disagg)
+        return fine;
+    fine = count(t, "batch_size", 0, &r->clients) && fine;
+    fine = count(t, "tp_size", 1, &r->tp) && fine;
+    fine = count(t, "pp_size", 1, &r->pp) && fine;
+    fine = count(t, "attention_dp_size", 1, &r->dp) && fine;
+    fine = count(t, "moe_tp_size", 1, &r->moe_tp) && fine;
+    fine = count(t, "moe_ep_size", 1, &r->moe_ep) && fine;
+    return fine && r->isl && r->osl && r->clients && r->tp && r->clients <= 100000 &&
+           r->isl <= 10000000 && r->osl <= 10000000;
+}
+
+static void read_row(struct kvc_csv_table *t, struct kvc_engine_row *r)
+{
+    memset(r, 0, sizeof *r);
+    text(t, "id", r->id, sizeof r->id);
+    text(t, "model_path", r->model, sizeof r->model);
+    text(t, "system", r->system, sizeof r->system);
+    text(t, "backend", r->backend, sizeof r->backend);
+    text(t, "precision", r->precision, sizeof r->precision);
+    text(t, "gemm_quant_mode", r->gemm, sizeof r->gemm);
+    text(t, "moe_quant_mode", r->moe, sizeof r->moe);
+    const char *slash = strrchr(r->model, '/');
+    if (slash)
+        memmove(r->model, slash + 1, strlen(slash));
+    r->disagg = strcmp(kvc_csv_table_cell(t, "mode"), "disagg") == 0;
+    r->harvested = strstr(kvc_csv_table_cell(t, "silicon_data_source"), "aic-auto") == NULL;
+    if (!numbers(t, r))
+        r->unusable = "a number is missing or wrong";
+}
+
+/* ---- repair (where the same measurement also carries a plain label, this is what it says) ---- */
+
+static void repair(struct kvc_engine_row *r)
+{
+    if (r->moe_ep == 0) {
+        r->moe_ep = 1;
+        r->repaired = "no experts' parallelism stated: 1";
+    }
+    if (r->dp == 0)
+        r->dp = 1;
+    if (!r->harvested || r->moe_tp < 2 || r->moe_tp != r->moe_ep)
+        return;
+    if (r->tp == r->moe_tp * r->moe_ep && r->dp == 1) {
+        r->tp = r->moe_ep;
+        r->moe_tp = 1;
+        r->repaired = "tensor and expert parallelism were multiplied";
+    } else if (r->dp == r->moe_tp * r->moe_ep && r->tp == 1) {
+        r->clients *= r->dp / r->moe_ep; /* they are counted per replica */
+        r->dp = r->moe_ep;
+        r->moe_tp = 1;
+        r->repaired = "data and expert parallelism were multiplied";
+    }
+}
+
+/* ---- measurements that contradict themselves or their neighbours ---- */
+
+struct doubt {
+    const char *model, *system, *backend, *gemm; /* NULL: any */
+    uint32_t tp, ep, isl, osl;                   /* 0: any */
+    uint32_t clients, clients_up_to;             /* 0, 0: any */
+    double ttft_above_ms;
+    const char *why;
+};
+
+static const struct doubt doubts[] = {
+    {"gpt-oss-120b", "h100_sxm", "vllm", NULL, 0, 0, 0, 0, 512, 512, 0,
+     "TPOT of 4 to 64 clients beside a TTFT of 20 to 462 s: both can't hold"},
+    {"gpt-oss-120b", "h100_sxm", "vllm", NULL, 4, 0, 1024, 1024, 32, 32, 0,
+     "TPOT far above that of more clients"},
+    {"gpt-oss-120b", "h100_sxm", "vllm", NULL, 4, 0, 1024, 8192, 16, 16, 0,
+     "TPOT above that of more clients"},
+    {"Llama-3.1-8B-Instruct-FP8", "h200_sxm", "vllm", NULL, 0, 0, 0, 0, 0, 0, 0,
+     "about half the time the machine needs, at every point"},
+    {"DeepSeek-R1", "b200_sxm", "sglang", "nvfp4", 0, 1, 0, 0, 0, 0, 4000,
+     "TTFT of 4 to 12 s, not monotone in clients: warm-up inside the run"},
+    {"DeepSeek-V3", "b200_sxm", "sglang", "nvfp4", 0, 1, 0, 0, 0, 0, 4000,
+     "TTFT of 4 to 12 s, not monotone in clients: warm-up inside the run"},
+    {"gpt-oss-120b", "h200_sxm", "trtllm", NULL, 1, 0, 0, 0, 64, 64, 5000,
+     "a queue at lengths that fit: a limit that the row does not state"},
+};
+
+static bool any_or(const char *pattern, const char *value)
+{
+    return !pattern || strcmp(pattern, value) == 0;
+}
+
+static bool applies(const struct doubt *d, const struct kvc_engine_row *r)
+{
+    return any_or(d->model, r->model) && any_or(d->system, r->system) &&
+           any_or(d->backend, r->backend) && any_or(d->gemm, r->gemm) &&
+           (!d->tp || d->tp == r->tp) && (!d->ep || d->ep == r->moe_ep) &&
+           (!d->isl || d->isl == r->isl) && (!d->osl || d->osl == r->osl) &&
+           (!d->clients || (r->clients >= d->clients && r->clients <= d->clients_up_to)) &&
+           r->ttft_ms > d->ttft_above_ms;
+}
+
+static void doubt(struct kvc_engine_row *r)
+{
+    for (size_t i = 0; i < sizeof doubts / sizeof doubts[0] && !r->doubtful; i++)
+        if (applies(&doubts[i], r))
+            r->doubtful = doubts[i].why;
+}
+
+/* ---- repeats: dumps overlap, and R1's runs are listed as V3's too ---- */
+
+static int64_t digits(double v) /* six of them */
+{
+    double scale = pow(10, 5 - floor(log10(v)));
+
+    return llround(v * scale) * 64 + (int64_t)floor(log10(v));
+}
+
+static int order(const struct kvc_engine_row *a, const struct kvc_engine_row *b)
+{
+    int64_t x = digits(a->ttft_ms), y = digits(b->ttft_ms);
+
+    if (x == y) {
+        x = digits(a->tpot_ms);
+        y = digits(b->tpot_ms);
+    }
+    if (x == y) {
+        x = (int64_t)a->isl << 32 | a->osl;
+        y = (int64_t)b->isl << 32 | b->osl;
+    }
+    if (x != y)
+        return x < y ? -1 : 1;
+    int by = a->disagg - b->disagg;
+    by = by ? by : strcmp(a->backend, b->backend);
+    return by ? by : strcmp(a->system, b->system);
+}
+
+/* A plain label goes before one that had to be repaired, then the file's order. */
+static int by_measurement(const void *pa, const void *pb)
+{
+    const struct kvc_engine_row *a = *(struct kvc_engine_row *const *)pa,
+                                *b = *(struct kvc_engine_row *const *)pb;
+    int by = order(a, b);
+
+    by = by ? by : (a->repaired != NULL) - (b->repaired != NULL);
+    return by ? by : (a > b) - (a < b);
+}
+
+static enum kvc_status mark_repeats(struct kvc_engine_rows *rows, struct kvc_error *err)
+{
+    struct kvc_engine_row **sorted = kvc_malloc(rows->n, sizeof(struct kvc_engine_row *));
+    size_t n = 0;
+
+    if (!sorted)
+        return kvc_fail_nomem(err);
+    for (size_t i = 0; i < rows->n; i++)
+        if (!rows->row[i].unusable)
+            sorted[n++] = &rows->row[i];
+    if (n)
+        qsort(sorted, n, sizeof *sorted, by_measurement);
+    for (size_t i = 1; i < n; i++)
+        if (order(sorted[i - 1], sorted[i]) == 0)
+            sorted[i]->unusable = "a repeat of another row's measurement";
+    kvc_free(sorted);
+    return KVC_OK;
+}
+
+enum kvc_status kvc_engine_rows_read(struct kvc_engine_rows *out, const char *path,
+                                     const char *mode, struct kvc_error *err)
+{
+    struct kvc_csv_table t;
+    bool more = true;
+    enum kvc_status status = kvc_csv_table_open(&t, path, err);
+
+    memset(out, 0, sizeof *out);
+    if (status == KVC_OK)
+        status = check_columns(&t, err);
+    while (status == KVC_OK && (status = kvc_csv_table_next(&t, &more, err)) == KVC_OK && more) {
+        if (mode && strcmp(mode, kvc_csv_table_cell(&t, "mode")) != 0)
+            continue;
+        if (!kvc_grow((void **)&out->row, &out->cap, out->n + 1, sizeof *out->row)) {
+            status = kvc_fail_nomem(err);
+            break;
+        }
+        struct kvc_engine_row *r = &out->row[out->n++];
+        read_row(&t, r);
+        repair(r);
+        doubt(r);
+    }
+    kvc_csv_table_close(&t);
+    if (status == KVC_OK && out->n)
+        status = mark_repeats(out, err);
+    if (status != KVC_OK)
+        kvc_engine_rows_clear(out);
+    return status;
+}
+
+void kvc_engine_rows_clear(struct kvc_engine_rows *rows)
+{
+    kvc_free(rows->row);
+    memset(rows, 0, sizeof *rows);
+}
+
+/* ---- profiles ---- */
+
+const struct kvc_llm *kvc_engine_row_llm(const struct kvc_engine_row *row)
+{
+    static const char *const formats[] = {"FP8", "NVFP4", "FP4", "INT4", "Instruct", NULL};
+    char name[KVC_ROW_NAME];
+
+    memcpy(name, row->model, sizeof name);
+    for (;;) {
+        const struct kvc_llm *llm = kvc_llm_find(name);
+        char *dash = strrchr(name, '-');
+        size_t i = 0;
+        if (llm || !dash)
+            return llm;
+        while (formats[i] && strcasecmp(dash + 1, formats[i]) != 0)
+            i++;
+        if (!formats[i])
+            return NULL;
+        *dash = '\0';
+    }
+}
+
+bool kvc_engine_row_dtypes(const struct kvc_engine_row *row, const struct kvc_llm *llm,
+                           const struct kvc_gpu *gpu, enum kvc_dtype *weights,
+                           enum kvc_dtype *kv)
+{
+    const char *format = *row->gemm ? row->gemm : *row->precision ? row->precision : "bf16";
+    bool fp4 = strcmp(format, "nvfp4") == 0 || strcmp(format, "fp4") == 0;
+
+    if (fp4)
+        *weights = llm->weights_dtype && strcasecmp(llm->weights_dtype, "mxfp4") == 0 ? KVC_MXFP4
+                                                                                       : KVC_NVFP4;
+    else if (strcmp(format, "fp8_block") == 0 || strcmp(row->moe, "fp8_block") == 0)
+        *weights = KVC_FP8_BLOCK;
+    else if (strcmp(format, "int4_wo") == 0)
+        *weights = KVC_INT4;
+    else if (!kvc_dtype_parse(format, weights))
+        return false;
+    *kv = *weights == KVC_FP8 || *weights == KVC_NVFP4 ||
+                  (*weights == KVC_MXFP4 && gpu->fp4_flops.value > 0)
+              ? KVC_FP8
+              : KVC_BF16;
+    return true;
+}
