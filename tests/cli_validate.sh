@@ -47,5 +47,19 @@ cp "$dir/h100_sxm__gemm__vllm__0.1.csv" "$dir/h100_sxm__gen__vllm__1.csv"
 refused "an unknown family is named" 3 "'gen' is no family" validate --kernels "$dir/h100_sxm__gen__vllm__1.csv"
 refused "a profile must be one" 3 "kernel profile" validate --kernels "$dir/rows.csv" --profile "$dir/v.json"
 refused "no such GPU" 2 "no hardware profile" validate --kernels "$dir/rows.csv" --like rtx1
+# Engine rows
+printf '%s\n' 'id,silicon_data_source,backend,model_path,system,precision,mode,isl,osl,gemm_quant_mode,moe_quant_mode,batch_size,tp_size,silicon_ttft_ms,silicon_tpot_ms' \
+    'a,dump,vllm,meta-llama/Llama-3.1-70B,b200_sxm,fp8,agg,1024,256,fp8,fp8,4,4,120,8' \
+    'b,dump,vllm,meta-llama/Llama-3.1-70B,x100,fp8,agg,1024,256,fp8,fp8,4,4,120,9' > "$dir/engine.csv"
+"$kvcast" validate --rows "$dir/engine.csv" > "$dir/out" 2>"$dir/err" && grep -q '^| Llama-3.1-70B fp8, b200_sxm, vllm | 1 ' "$dir/out" && grep -q "^- 1: no hardware profile 'x100'" "$dir/out"
+report $? "engine rows are predicted by group, others skipped with the reason"
+"$kvcast" validate --rows "$dir/engine.csv" --json 2>"$dir/err" | tr -d '\n ' > "$dir/out"
+grep -q '"schema":"kvcast.validate.v1"' "$dir/out" && grep -q '"id":"a","measured":{"ttft_ms":120,"tpot_ms":8},"predicted":{"ttft_ms":[0-9.]*,' "$dir/out" &&
+    grep -q '"summary":{"rows":1,"doubtful":0,"skipped":1,"ttft":{"rows":1,"median_ape_percent":' "$dir/out"
+report $? "the same as JSON"
+printf 'a,b\n1,2\n' > "$dir/rows2.csv"
+refused "engine rows need their columns" 3 "backend" validate --rows "$dir/rows2.csv"
+refused "no such mode" 2 "agg or disagg" validate --rows "$dir/engine.csv" --mode both
+
 echo "1..$n"
 exit $failed
