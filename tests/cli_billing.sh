@@ -43,7 +43,7 @@ has "their greatest cost" '"unknown_high_usd": 0.26'
 "$kvcast" import --quiet "$dir/some.jsonl" -o "$dir/t.kvt" &&
     "$kvcast" inspect --quiet --json "$dir/t.kvt" --prices $prices >"$dir/out" 2>&1
 has "a trace keeps what was cached" '"cost_usd": 0.04625'
-has "but not what was spent" '"stated_spend_usd": null'
+has "and what was spent" '"stated_spend_usd": 0.2'
 "$kvcast" inspect --quiet --json "$dir/log.jsonl" --prices $prices,model=other >"$dir/out" 2>&1
 has "prices of another model" '"cost_usd": 0,'
 "$kvcast" inspect --quiet --json "$dir/log.jsonl" >"$dir/out" 2>&1
