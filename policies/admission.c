@@ -31,7 +31,6 @@ struct kvc_admission {
     uint64_t capacity;
     uint32_t n_segments, block_tokens;
     const uint32_t *seg_len, *seg_depth, *seg_parent;
-    struct kvc_admission_request request;
     uint8_t *asked;          /* by segment */
     uint64_t counted, blocks[16], least; /* tinylfu: blocks by counter; the least that is stored */
     uint64_t *last_ns;       /* ttl, by segment: when it was last asked for + 1; 0: never */
@@ -47,9 +46,10 @@ static bool nothing(struct kvc_admission *a)
     return true;
 }
 
-static bool always(const struct kvc_admission *a, uint32_t seg)
+static bool always(const struct kvc_admission *a, const struct kvc_admission_request *r,
+                   uint32_t seg)
 {
-    (void)a, (void)seg;
+    (void)a, (void)r, (void)seg;
     return true;
 }
 
@@ -82,8 +82,10 @@ static void second_ask(struct kvc_admission *a, const struct kvc_admission_reque
     }
 }
 
-static bool second_admits(const struct kvc_admission *a, uint32_t seg)
+static bool second_admits(const struct kvc_admission *a, const struct kvc_admission_request *r,
+                          uint32_t seg)
 {
+    (void)r;
     return a->asked[seg] >= a->option[TIMES].count;
 }
 
@@ -98,11 +100,12 @@ static uint64_t depth_bound(const struct kvc_admission *a)
     return a->option[0].count / a->block_tokens;
 }
 
-static bool size_admits(const struct kvc_admission *a, uint32_t seg)
+static bool size_admits(const struct kvc_admission *a, const struct kvc_admission_request *r,
+                        uint32_t seg)
 {
-    uint32_t leaf = a->request.seg;
     (void)seg;
-    return (uint64_t)a->seg_depth[leaf] + a->seg_len[leaf] <= a->option[0].count / a->block_tokens;
+    return r->seg == UINT32_MAX || (uint64_t)a->seg_depth[r->seg] + a->seg_len[r->seg] <=
+                                       a->option[0].count / a->block_tokens;
 }
 
 /* ---- tinylfu ---- */
@@ -139,8 +142,10 @@ static void tinylfu_ask(struct kvc_admission *a, const struct kvc_admission_requ
         above += a->blocks[--a->least];
 }
 
-static bool tinylfu_admits(const struct kvc_admission *a, uint32_t seg)
+static bool tinylfu_admits(const struct kvc_admission *a, const struct kvc_admission_request *r,
+                           uint32_t seg)
 {
+    (void)r;
     return a->asked[seg] >= a->least;
 }
 
@@ -187,12 +192,12 @@ static void ttl_ask(struct kvc_admission *a, const struct kvc_admission_request 
     }
 }
 
-static bool ttl_admits(const struct kvc_admission *a, uint32_t seg)
+static bool ttl_admits(const struct kvc_admission *a, const struct kvc_admission_request *r,
+                       uint32_t seg)
 {
-    uint64_t gap = a->gap_ns[seg];
-    uint32_t id = a->request.session;
+    uint64_t gap = a->last_ns[seg] ? a->gap_ns[seg] : UINT64_MAX;
     if (gap == UINT64_MAX) {
-        const struct pauses *s = id != KVC_ID_NONE && !a->failed ? &a->session[id] : &a->all;
+        const struct pauses *s = r->session < a->n_sessions ? &a->session[r->session] : &a->all;
         s = s->n ? s : &a->all;
         gap = s->n ? s->sum_ns / s->n : 0;
     }
@@ -296,22 +301,30 @@ void kvc_admission_destroy(struct kvc_admission *a)
 
 bool kvc_admission_ask(struct kvc_admission *a, const struct kvc_admission_request *request)
 {
-    a->request = *request;
     if (a->ops->ask)
         a->ops->ask(a, request);
     return !a->failed;
 }
 
 uint64_t kvc_admission_limit(const struct kvc_admission *a,
+                             const struct kvc_admission_request *request, uint32_t leaf,
                              uint32_t (*held)(const void *user, uint32_t seg), const void *user)
 {
     uint64_t limit = a->ops->bound ? a->ops->bound(a) : UINT64_MAX;
     if (a->ops->admits == always)
         return limit;
-    for (uint32_t s = a->request.seg; s != UINT32_MAX; s = a->seg_parent[s]) {
-        uint32_t lead = a->ops->admits(a, s) ? a->seg_len[s] : held(user, s);
+    for (uint32_t s = leaf; s != UINT32_MAX; s = a->seg_parent[s]) {
+        uint32_t lead = a->ops->admits(a, request, s) ? a->seg_len[s] : held(user, s);
         if (lead < a->seg_len[s] && a->seg_depth[s] + lead < limit)
             limit = a->seg_depth[s] + lead;
     }
     return limit;
+}
+
+uint64_t kvc_admission_alone(const struct kvc_admission *a, uint32_t seg)
+{
+    const struct kvc_admission_request none = {UINT32_MAX, KVC_ID_NONE, 0};
+    if (!a->ops->admits(a, &none, seg))
+        return 0;
+    return a->ops->bound ? a->ops->bound(a) : UINT64_MAX;
 }

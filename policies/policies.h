@@ -37,9 +37,10 @@ struct kvc_admission_ops {
     bool (*start)(struct kvc_admission *a);
     /* Or NULL: a request for a path arrives. */
     void (*ask)(struct kvc_admission *a, const struct kvc_admission_request *request);
-    /* Whether the request in hand may store blocks of a segment of its path. */
-    bool (*admits)(const struct kvc_admission *a, uint32_t seg);
-    /* Or NULL: of its path, this many blocks at most are stored. */
+    /* Whether a request may store blocks of a segment of its path. */
+    bool (*admits)(const struct kvc_admission *a, const struct kvc_admission_request *request,
+                   uint32_t seg);
+    /* Or NULL: of a path, this many blocks at most are stored. */
     uint64_t (*bound)(const struct kvc_admission *a);
 };
 
@@ -50,11 +51,14 @@ struct kvc_admission *kvc_admission_create(const char *spec, uint64_t capacity, 
 void kvc_admission_destroy(struct kvc_admission *admission); /* NULL is fine */
 bool kvc_admission_ask(struct kvc_admission *admission,
                        const struct kvc_admission_request *request); /* false: no memory */
-/* How many blocks of the path of the request that asked last may be stored, from the root on, so
- * that nothing lies behind what is refused: up to the first block that is absent and refused. held:
- * leading blocks of a segment that are there. */
+/* How many blocks of the path that ends with leaf a request that has asked may store, from the root
+ * on, so that nothing lies behind what is refused: up to the first block that is absent and
+ * refused. held: leading blocks of a segment that are there. */
 uint64_t kvc_admission_limit(const struct kvc_admission *admission,
+                             const struct kvc_admission_request *request, uint32_t leaf,
                              uint32_t (*held)(const void *user, uint32_t seg), const void *user);
+/* The same of the blocks of a segment that come by themselves, whatever lies above them. */
+uint64_t kvc_admission_alone(const struct kvc_admission *admission, uint32_t seg);
 enum kvc_status kvc_admission_check(const char *spec, struct kvc_error *err);
 const char *const *kvc_admission_names(void);
 const struct kvc_policy_option *kvc_admission_options(const char *name, uint32_t *n);

@@ -390,7 +390,7 @@ static uint64_t limit_of(struct kvc_runs *c)
         return UINT64_MAX;
     if (!kvc_admission_ask(c->admission, &request))
         c->failed = true;
-    return kvc_admission_limit(c->admission, held_of, c);
+    return kvc_admission_limit(c->admission, &request, c->leaf, held_of, c);
 }
 
 /* Leading blocks of a path that are resident. */

@@ -108,6 +108,7 @@ static void put_machine(struct kvc_json *j, const struct kvc_result *r)
         kvc_json_u64(j, "read_bytes", t->read_bytes);
         kvc_json_u64(j, "evicted_bytes", t->evicted_bytes);
         kvc_json_u64(j, "never_read_bytes", t->never_read_bytes);
+        kvc_json_u64(j, "refused_bytes", t->refused_bytes);
         kvc_json_double(j, "writes_per_day_of_capacity", t->writes_per_day_of_capacity);
         kvc_json_close(j);
     }

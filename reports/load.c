@@ -139,6 +139,7 @@ static void load_tiers(struct kvc_result *r, const struct kvc_jval *root)
         t->read_bytes = whole(v, "read_bytes");
         t->evicted_bytes = whole(v, "evicted_bytes");
         t->never_read_bytes = whole(v, "never_read_bytes");
+        t->refused_bytes = whole(v, "refused_bytes");
         t->writes_per_day_of_capacity = num(v, "writes_per_day_of_capacity");
         t->hit_tokens = whole(get(by_tier, t->name), "hit_tokens");
     }

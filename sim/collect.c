@@ -185,6 +185,7 @@ static void collect_tiers(const struct kvc_engine *e, struct kvc_result *r)
             t->never_read_bytes += (p->never_read_blocks + kvc_pool_never_read(p)) * block_bytes;
         }
         t->written_bytes = tier->written_bytes;
+        t->refused_bytes = tier->refused_bytes;
         t->read_bytes = tier->read_bytes;
         t->hit_tokens = tier->hit_tokens;
     }

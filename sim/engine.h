@@ -3,7 +3,8 @@
  *
  *   replay.c   event loop, arrivals, routing (replay_setup.c: what a run starts with)
  *   replica.c  one engine instance: scheduler, steps, HBM pool
- *   tiers.c    tiers below HBM: lookup, loads, stores (tiers_setup.c: their links and pools)
+ *   tiers.c    tiers below HBM: lookup, loads, stores (tiers_setup.c: their links and pools;
+ *              tiers_admission.c: what they refuse)
  *   collect.c  the result record
  */
 #ifndef KVC_SIM_ENGINE_H
@@ -125,10 +126,10 @@ struct kvc_tier {
     struct kvc_evictions *evictions;  /* per instance, for the next tier where it takes them */
     uint32_t chunk_tokens;
     uint64_t read_latency_ns, write_latency_ns, per_op_ns;
-    uint64_t written_bytes, read_bytes, hit_tokens;
+    uint64_t written_bytes, read_bytes, refused_bytes, hit_tokens;
+    struct kvc_admission **admissions; /* per instance; NULL: all is stored */
     bool on_evict, selective;
 };
-
 
 /* Blocks [from, to) of the path that ends at leaf; pooled, in lists. */
 struct kvc_piece {
@@ -143,7 +144,7 @@ struct kvc_transfer {
     uint32_t tier, instance, replica;
     uint32_t pieces;   /* list */
     uint32_t again;    /* store: the job's */
-    bool evicted;      /* store: what the tier above evicted, as it is */
+    uint32_t request;  /* store: whose; KVC_NONE: what the tier above evicted, as it is */
     uint32_t next_free;
 };
 
@@ -307,6 +308,17 @@ void kvc_tiers_note_evicted(void *user, uint32_t seg, uint32_t lo, uint32_t hi, 
  * leave. */
 uint64_t kvc_engine_next_expiry(const struct kvc_engine *e);
 void kvc_engine_expire(struct kvc_engine *e);
+
+/* tiers_admission.c */
+enum kvc_status kvc_tier_admissions(const struct kvc_engine *e, struct kvc_tier *tier,
+                                    struct kvc_error *err);
+void kvc_tier_admissions_clear(struct kvc_tier *tier);
+/* A request is admitted or parked for the first time: the tiers of its replica see what it asks for. */
+void kvc_tiers_ask(struct kvc_engine *e, const struct kvc_replica *r, uint32_t request);
+/* Up to which block of a piece that a store offers the tier takes it, at most piece.to; what it
+ * lacks of the others is counted as refused. */
+uint32_t kvc_tier_admitted(struct kvc_engine *e, const struct kvc_transfer *what,
+                           struct kvc_piece piece, uint32_t row);
 
 /* tiers_setup.c */
 /* What one instance holds. */

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "models/models.h"
 #include "policies/plugin.h"
+#include "policies/policies.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -74,6 +75,10 @@ static enum kvc_status pick_name(const struct kvc_scenario_key *key, const char 
     if (key->names == kvc_router_names && kvc_plugin_is(text)) { /* loaded when the run begins */
         *out = text;
         return KVC_OK;
+    }
+    if (key->names == kvc_admission_names && strchr(text, ':') && !strchr(text, '+')) {
+        *out = text;
+        return kvc_admission_check(text, err);
     }
     const char *nearest;
     for (size_t i = 0; list[i]; i++) {
@@ -468,6 +473,11 @@ static enum kvc_status check_tier(const struct kvc_scenario *s, size_t i, struct
     if (isnan(t->link_bytes_per_s) && (given(s, latency) || given(s, efficiency)))
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, given(s, latency) ? latency : efficiency,
                            "an own link needs its bandwidth: set %s too", bandwidth);
+    bool on_evict = t->write == KVC_WRITE_ON_EVICT || t->write == KVC_WRITE_BACK;
+    if (on_evict && strncmp(t->admission, "size", 4) == 0)
+        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, name,
+                           "size is a rule for prompts, and a block that was evicted belongs to "
+                           "none: set %s.write to through, or %s.admission to depth", name, name);
     return KVC_OK;
 }
 

@@ -27,6 +27,7 @@ struct kvc_tier_config { /* lower tiers; HBM is in engine and cluster */
     uint32_t link_devices;   /* drives or NICs behind one scope instance; 0 = as many as its GPUs
                                 for dram and remote, 1 for nvme */
     enum kvc_write_mode write;
+    char admission[KVC_NAME_MAX]; /* name[:option=value] */
     bool inclusive;
     bool store_output;       /* blocks of known outputs are written through too, not only prompts' */
     uint32_t chunk_tokens;   /* unit of storage; 0 = the engine's page */

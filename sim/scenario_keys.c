@@ -52,6 +52,8 @@ static const char *const kv_dtypes[] = {"bf16", "fp8", "fp8_e4m3", "fp8_e5m2", "
         "drives, NICs or host links behind one instance; 0 = one per GPU (nvme: 1)"),              \
     ENUM("tiers." t ".write", NULL, "MODE", tiers[i].write, writes, "through",                     \
          "when blocks are written"),                         \
+    NAMED("tiers." t ".admission", NULL, "NAME[:OPTION=VALUE]", tiers[i].admission,                \
+          kvc_admission_names, "always", "what of the blocks offered to it is stored"),            \
     FLAG("tiers." t ".inclusive", tiers[i].inclusive, "true",                                      \
          "a block that was loaded also stays in the tier"),                                        \
     FLAG("tiers." t ".store_output", tiers[i].store_output, "true",                                \

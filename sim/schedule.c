@@ -230,6 +230,7 @@ static void hold_hit(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
     kvc_job_set_computed(e, r, job, reach->usable);
     if (!j->admitted) {
         j->admitted = true;
+        kvc_tiers_ask(e, r, j->request);
         kvc_replica_account_hit(e, r, job, reach);
     }
 }

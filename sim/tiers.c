@@ -223,7 +223,7 @@ static struct piece_list lacking(struct kvc_engine *e, uint32_t list,
     const struct kvc_tier *tier = &e->tiers[what->tier];
     struct piece_list out = {KVC_NONE, KVC_NONE, 0};
     uint32_t end = KVC_NONE;
-    if (from_above && !what->evicted) { /* whole chunks of this tier, up to the last block */
+    if (from_above && what->request != KVC_NONE) { /* whole chunks of this tier, up to the last block */
         for (uint32_t i = list; i != KVC_NONE; i = e->pieces[i].next)
             end = e->pieces[i].to;
         uint64_t chunk = tier->chunk_tokens;
@@ -235,6 +235,7 @@ static struct piece_list lacking(struct kvc_engine *e, uint32_t list,
         struct kvc_piece p = e->pieces[list];
         if (p.to > end)
             p.to = end;
+        p.to = kvc_tier_admitted(e, what, p, row);
         add_gaps(e, &tier->pools[what->instance], p, row, &out);
     }
     return out;
@@ -355,7 +356,7 @@ void kvc_tiers_store(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
     struct kvc_piece p = {j->leaf, j->offered, (uint32_t)to, j->tenant, KVC_NONE};
     uint32_t list = piece_new(e, p);
     j->offered = p.to;
-    store(e, e->first_tier, r, list, (struct kvc_transfer){.again = j->again}, false);
+    store(e, e->first_tier, r, list, (struct kvc_transfer){.again = j->again, .request = j->request}, false);
     pieces_free(e, list);
 }
 
@@ -377,7 +378,7 @@ static void pass_down(struct kvc_engine *e, struct kvc_evictions *v)
     if (!v->engine || list == KVC_NONE)
         return;
     v->pieces = KVC_NONE;
-    store(e, v->tier, &e->replicas[v->replica], list, (struct kvc_transfer){.evicted = true},
+    store(e, v->tier, &e->replicas[v->replica], list, (struct kvc_transfer){.request = KVC_NONE},
           v->tier != e->first_tier);
     pieces_free(e, list);
 }
@@ -474,14 +475,16 @@ static void settle(struct kvc_engine *e, uint32_t transfer)
 }
 
 /* Blocks that passed through host memory on their way up stay in dram, if there is room. */
-static void promote(struct kvc_engine *e, struct kvc_piece p, const struct kvc_replica *r)
+static void promote(struct kvc_engine *e, struct kvc_piece p, const struct kvc_replica *r,
+                    uint32_t request)
 {
     struct kvc_tier *dram = &e->tiers[0];
-    struct kvc_pool *pool = pool_of(e, dram, r);
-    struct piece_list missing = {KVC_NONE, KVC_NONE, 0};
-    add_gaps(e, pool, p, 2, &missing);
-    struct kvc_transfer value = {.job = KVC_NONE, .replica = r->id, .pieces = missing.first,
+    struct kvc_transfer value = {.job = KVC_NONE, .replica = r->id, .request = request,
                                  .instance = kvc_tier_instance(e, dram, r)};
+    uint32_t list = piece_new(e, p);
+    struct piece_list missing = lacking(e, list, &value, false, 2);
+    pieces_free(e, list);
+    value.pieces = missing.first;
     uint32_t i = missing.blocks ? transfer_new(e, value) : KVC_NONE;
     if (i == KVC_NONE)
         return;
@@ -509,7 +512,7 @@ static void load_done(struct kvc_engine *e, uint32_t transfer)
     }
     transfer_free(e, transfer);
     if (x.tier > 0 && e->sc->tiers[0].present && e->sc->tiers[0].write == KVC_WRITE_THROUGH)
-        promote(e, p, &e->replicas[x.replica]);
+        promote(e, p, &e->replicas[x.replica], e->jobs[x.job].request);
     if (--e->jobs[x.job].loads == 0)
         kvc_replica_loaded(e, x.job);
 }

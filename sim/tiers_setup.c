@@ -127,7 +127,8 @@ static enum kvc_status init_tier(struct kvc_engine *e, uint32_t t, struct kvc_er
             !kvc_engine_watch(e, 1 + t, &tier->pools[i], i) ||
             !kvc_tenants_watch(&e->tenants, 1 + t, &tier->pools[i], block_bytes, block_bytes))
             return kvc_fail_nomem(err);
-    return init_tier_links(e, tier, t, err);
+    enum kvc_status st = kvc_tier_admissions(e, tier, err);
+    return st == KVC_OK ? init_tier_links(e, tier, t, err) : st;
 }
 
 /* What a pool evicts goes to the tier below where that one is written so. */
@@ -183,6 +184,7 @@ void kvc_tiers_clear(struct kvc_engine *e)
         struct kvc_tier *tier = &e->tiers[t];
         for (uint32_t i = 0; tier->pools && i < tier->instances; i++)
             kvc_pool_clear(&tier->pools[i]);
+        kvc_tier_admissions_clear(tier);
         kvc_free(tier->pools);
         kvc_free(tier->evictions);
         kvc_free(tier->read_link);

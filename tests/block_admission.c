@@ -85,32 +85,44 @@ static bool mean_pause(const struct block_cache *c, uint32_t session, uint64_t *
 
 static bool ttl(const struct block_cache *c, uint32_t b)
 {
-    uint64_t due = c->gap[b];
+    uint64_t due = c->asks[b] ? c->gap[b] : NEVER;
     if (due == NEVER && (c->session == NONE || !mean_pause(c, c->session, &due)))
         mean_pause(c, NONE, &due);
     return due < (uint64_t)given(c, "ttl", 300e9);
 }
 
-uint32_t block_admission(struct block_cache *c)
+void block_asks(struct block_cache *c)
 {
     const char *name = c->log->admission;
-    uint32_t end = 0, most = (uint32_t)given(c, "tokens", 32768);
-    if (!name || !strcmp(name, "always"))
-        return c->length;
     if (!strcmp(name, "second"))
         second_ask(c);
     if (!strcmp(name, "tinylfu"))
         tinylfu_ask(c);
     if (!strcmp(name, "ttl"))
         ttl_ask(c);
+}
+
+bool block_admits(const struct block_cache *c, uint32_t b, uint32_t at)
+{
+    const char *name = c->log->admission;
+    uint32_t most = (uint32_t)given(c, "tokens", 32768);
+    return !strcmp(name, "depth")     ? at < most
+           : !strcmp(name, "size")    ? c->length <= most
+           : !strcmp(name, "second")  ? second(c, b)
+           : !strcmp(name, "tinylfu") ? tinylfu(c, b)
+                                      : ttl(c, b);
+}
+
+uint32_t block_admission(struct block_cache *c)
+{
+    const char *name = c->log->admission;
+    uint32_t end = 0;
+    if (!name || !strcmp(name, "always"))
+        return c->length;
+    block_asks(c);
     for (; end < c->length; end++) {
         uint32_t b = c->path[end];
-        bool fine = !strcmp(name, "depth")     ? end < most
-                    : !strcmp(name, "size")    ? c->length <= most
-                    : !strcmp(name, "second")  ? second(c, b)
-                    : !strcmp(name, "tinylfu") ? tinylfu(c, b)
-                                               : ttl(c, b);
-        if (!fine && !(c->resident[b] && strcmp(name, "depth")))
+        if (!block_admits(c, b, end) && !(c->resident[b] && strcmp(name, "depth")))
             break;
     }
     return end;

@@ -73,6 +73,9 @@ struct block_policy {
 };
 /* Blocks of the path in hand that may be stored, from the root on. */
 uint32_t block_admission(struct block_cache *c);
+/* Its parts: the request in hand asks; whether block b, the at-th of a path, may be stored. */
+void block_asks(struct block_cache *c);
+bool block_admits(const struct block_cache *c, uint32_t b, uint32_t at);
 
 extern const struct block_policy block_policies_more[]; /* end with a NULL name */
 extern const struct block_policy block_policies_learned[];

@@ -269,6 +269,30 @@ static void make_tenants(struct maker *m, uint64_t kv_bytes_per_token)
             sc->tiers[k].ttl_ns = 1 + (uint64_t)below(m, 1500) * MS;
 }
 
+/* What twin_admission.c reads: times in ms, whatever has another default given. */
+static void make_admission(struct maker *m, struct kvc_tier_config *t)
+{
+    char *to = t->admission;
+    size_t size = sizeof t->admission;
+
+    switch (below(m, t->write == KVC_WRITE_ON_EVICT || t->write == KVC_WRITE_BACK ? 4 : 5)) {
+    case 0:
+        snprintf(to, size, "second:times=%u:memory=%u", 1 + below(m, 3), below(m, 4));
+        break;
+    case 1:
+        snprintf(to, size, "depth:tokens=%u", below(m, 8 * m->c->block_tokens));
+        break;
+    case 2:
+        snprintf(to, size, "tinylfu:sample=%u", 1 + below(m, 10));
+        break;
+    case 3:
+        snprintf(to, size, "ttl:ttl=%ums", 1 + below(m, 500));
+        break;
+    default:
+        snprintf(to, size, "size:tokens=%u", below(m, 12 * m->c->block_tokens));
+    }
+}
+
 void replay_case_make(struct replay_case *c, uint64_t seed, enum case_level level,
                       const struct kvc_scenario *base, uint64_t kv_bytes_per_token)
 {
@@ -289,6 +313,9 @@ void replay_case_make(struct replay_case *c, uint64_t seed, enum case_level leve
     make_traffic(&m);
     make_tiers(&m, kv_bytes_per_token);
     make_tenants(&m, kv_bytes_per_token);
+    for (int k = 0; k < 3; k++)
+        if (c->sc.tiers[k].present && chance(&m, 20))
+            make_admission(&m, &c->sc.tiers[k]);
 }
 
 struct kvc_trace *replay_case_forest(const struct replay_case *c)
@@ -367,13 +394,13 @@ void replay_case_print(const struct replay_case *c)
     for (int k = 0; k < 3; k++)
         if (s->tiers[k].present)
             printf("#   tier %d: bytes %llu scope %d %s link %s rate %g latency %llu devices %u "
-                   "write %d inclusive %d output %d chunk %u\n",
+                   "write %d inclusive %d output %d chunk %u admission %s\n",
                    k, (unsigned long long)s->tiers[k].capacity_bytes, s->tiers[k].scope,
                    s->tiers[k].policy, s->tiers[k].link[0] ? s->tiers[k].link : "own",
                    s->tiers[k].link_bytes_per_s, (unsigned long long)s->tiers[k].link_latency_ns,
                    s->tiers[k].link_devices, s->tiers[k].write, s->tiers[k].inclusive,
                    s->tiers[k].store_output,
-                   s->tiers[k].chunk_tokens);
+                   s->tiers[k].chunk_tokens, s->tiers[k].admission);
     print_tenants(s);
     for (uint32_t i = 0; i < c->n; i++) {
         const struct tiny_row *r = &c->rows[i];

@@ -61,6 +61,7 @@ struct twin_result {
     double request_ns;       /* integral over time of requests in the system (Little's law) */
     bool stalled;            /* the rules left a request waiting for ever */
     uint64_t tier_written_blocks[3], tier_read_blocks[3], tier_evicted_blocks[3];
+    uint64_t tier_refused_blocks[3];
 };
 
 void replay_twin_run(const struct kvc_trace *trace, const struct kvc_scenario *scenario,

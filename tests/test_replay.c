@@ -189,6 +189,19 @@ static bool losses_differ(const struct twin_result *a, const struct kvc_result *
     return false;
 }
 
+static const char *const names[] = {"hbm", "dram", "nvme", "remote"};
+
+static bool refused_differ(const struct twin_result *a, const struct kvc_result *b, char *text,
+                           size_t size)
+{
+    for (uint32_t i = 1; i < b->n_tiers; i++)
+        for (uint32_t j = 0; j < 3; j++)
+            if (strcmp(names[1 + j], b->tiers[i].name) == 0)
+                DIFF("bytes refused", a->tier_refused_blocks[j] * b->block_bytes,
+                     b->tiers[i].refused_bytes)
+    return false;
+}
+
 static bool totals_differ(const struct twin_result *a, const struct kvc_result *b, char *text,
                           size_t size)
 {
@@ -205,13 +218,12 @@ static bool totals_differ(const struct twin_result *a, const struct kvc_result *
         DIFF("preemptions", a->preemptions, preemptions)
         DIFF("peak running", a->peak_running, peak)
     }
-    return false;
+    return refused_differ(a, b, text, size);
 }
 
 /* The engine lists the tiers that are there; the twin counts by kind. */
 static void spread_hits(struct kvc_result *r)
 {
-    static const char *const names[] = {"hbm", "dram", "nvme", "remote"};
 
     for (uint64_t i = 0; i < r->n_requests; i++) {
         uint32_t hits[4] = {0};

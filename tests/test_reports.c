@@ -92,7 +92,7 @@ static const char *const promised[][2] = {
                            "not_ready diverged failed"},
     {"throughput", "requests_per_s input_tokens_per_s output_tokens_per_s makespan_s"},
     {"tiers/0", "name scope capacity_bytes peak_bytes written_bytes read_bytes evicted_bytes "
-                "never_read_bytes writes_per_day_of_capacity"},
+                "never_read_bytes refused_bytes writes_per_day_of_capacity"},
     {"links/0", "name bytes busy_fraction peak_flows mean_bytes_per_s"},
     {"replicas/0", "id requests input_tokens busy_fraction token_hit_rate peak_running "
                    "preemptions"},

@@ -173,6 +173,7 @@ void tiers_create(struct twin *tw);
 void tiers_destroy(struct twin *tw);
 void tiers_reach(const struct twin *tw, const struct replica *rep, const struct req *r,
                  uint32_t n_tokens, struct reach *out);
+void tiers_ask(struct twin *tw, const struct replica *rep, const struct req *r);
 void tiers_touch(struct twin *tw, const struct replica *rep, const struct req *r);
 void tiers_load(struct twin *tw, struct replica *rep, struct req *r, const struct reach *reach);
 void tiers_after_step(struct twin *tw, struct replica *rep, struct req *r);

@@ -198,6 +198,7 @@ static void count_once(struct twin *tw, const struct replica *rep, struct req *r
     if (r->counted)
         return;
     r->counted = true;
+    tiers_ask(tw, rep, r);
     r->result->hit_tokens[0] = here->usable;
     for (int k = 0; k < 3; k++)
         r->result->hit_tokens[1 + k] = here->serves[k];

@@ -74,6 +74,8 @@ void tiers_create(struct twin *tw)
             if (tw->sc->tiers[k].scope == KVC_PER_GPU)
                 inst->capacity *= (uint64_t)tw->sc->cluster.tp * tw->sc->cluster.pp;
             inst->capacity /= tw->B * tw->setup->kv_bytes_per_token;
+            inst->admission = twin_admission_create(tw, tw->sc->tiers[k].admission,
+                                                    inst->capacity);
         }
         uint32_t n = ts->n_of[k] > tw->n_rep ? ts->n_of[k] : tw->n_rep;
 
@@ -92,8 +94,10 @@ void tiers_destroy(struct twin *tw)
     struct twin_tiers *ts = tw->tiers;
 
     for (int k = 0; k < 3; k++) {
-        for (uint32_t i = 0; i < ts->n_of[k]; i++)
+        for (uint32_t i = 0; i < ts->n_of[k]; i++) {
             kvc_free(ts->of[k][i].at);
+            twin_admission_destroy(ts->of[k][i].admission);
+        }
         kvc_free(ts->of[k]);
         kvc_free(ts->own_read[k]);
         kvc_free(ts->own_write[k]);
@@ -111,14 +115,6 @@ void tiers_destroy(struct twin *tw)
 }
 
 /* ---- what is stored ---- */
-
-static struct stored *find(const struct instance *inst, uint32_t node)
-{
-    for (uint32_t i = 0; i < inst->n; i++)
-        if (inst->at[i].node == node)
-            return &inst->at[i];
-    return NULL;
-}
 
 static void drop(struct instance *inst, uint32_t node)
 {
@@ -188,6 +184,13 @@ void tiers_touch(struct twin *tw, const struct replica *rep, const struct req *r
             touch(tw, k, s, stamp, r->tenant);
         }
     }
+}
+
+void tiers_ask(struct twin *tw, const struct replica *rep, const struct req *r)
+{
+    for (int k = 0; k < 3; k++)
+        if (tw->sc->tiers[k].present && tw->sc->engine.prefix_caching)
+            twin_admission_ask(tw->tiers->of[k][instance_of(tw, k, rep->index)].admission, tw, r);
 }
 
 /* ---- room ---- */
@@ -301,12 +304,10 @@ static void store(struct twin *tw, int k, uint32_t instance, struct batch *batch
     struct twin_tiers *ts = tw->tiers;
     struct instance *inst = &ts->of[k][instance];
     uint64_t block_bytes = tw->B * tw->setup->kv_bytes_per_token;
-    struct batch lack = batch_new(batch->n), in = batch_new(batch->n), gone = batch_new(inst->n);
+    struct batch lack = twin_lacking(tw, k, inst, batch, r);
+    struct batch in = batch_new(batch->n), gone = batch_new(inst->n);
     struct transfer *t;
 
-    for (uint32_t i = 0; i < batch->n; i++)
-        if (!find(inst, batch->nodes[i]))
-            batch_add(&lack, batch->nodes[i], batch->depths[i], batch->tenants[i]);
     inst->promised = twin_alloc(tw->n_tenants, sizeof *inst->promised);
     for (uint32_t i = 0, n; i < lack.n; i += n) { /* what one tenant brings in a row */
         uint32_t tenant = lack.tenants[i];

@@ -13,8 +13,11 @@ struct stored {
     bool readable;
 };
 
+struct twin_admission;
+
 struct instance {
     uint64_t capacity; /* blocks */
+    struct twin_admission *admission; /* NULL: all is stored */
     struct stored *at;
     uint32_t n, cap;
     uint64_t *promised; /* by tenant: blocks that are about to come in */
@@ -43,6 +46,14 @@ struct batch { /* blocks to be stored, shallow first */
     uint32_t *nodes, *depths, *tenants, n;
 };
 
+static inline struct stored *find(const struct instance *inst, uint32_t node)
+{
+    for (uint32_t i = 0; i < inst->n; i++)
+        if (inst->at[i].node == node)
+            return &inst->at[i];
+    return NULL;
+}
+
 struct batch batch_new(uint32_t n);
 void batch_add(struct batch *b, uint32_t node, uint32_t depth, uint32_t tenant);
 void batch_free(struct batch *b);
@@ -53,5 +64,15 @@ void twin_evict(struct twin *tw, int k, struct instance *inst, uint32_t at, uint
 /* Makes way for as many of need blocks of a tenant's as can be. Returns how many. */
 uint64_t twin_give_room(struct twin *tw, int k, struct instance *inst, uint64_t need,
                         uint32_t by, struct batch *gone);
+
+/* What is refused (twin_admission.c). NULL: nothing is. */
+struct twin_admission *twin_admission_create(const struct twin *tw, const char *spec,
+                                             uint64_t capacity);
+void twin_admission_destroy(struct twin_admission *a);
+void twin_admission_ask(struct twin_admission *a, const struct twin *tw, const struct req *r);
+/* Those of a batch that are not there and not refused: of a request, all above the first such block
+ * of its path; without one each block comes by itself. */
+struct batch twin_lacking(struct twin *tw, int k, const struct instance *inst,
+                          const struct batch *batch, const struct req *r);
 
 #endif

@@ -551,6 +551,7 @@ struct kvc_tier_result {
     uint64_t peak_bytes, written_bytes, read_bytes, evicted_bytes, never_read_bytes;
     uint64_t hit_tokens;
     double writes_per_day_of_capacity;
+    uint64_t refused_bytes; /* offered, not there, and not stored because admission refused */
 };
 
 struct kvc_link_result {
