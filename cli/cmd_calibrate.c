@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/outfile.h"
 #include "cli/trace_args.h"
+#include "studies/engine_study.h"
 #include "studies/kernel_study.h"
 
 #include <math.h>
@@ -11,6 +12,8 @@
 #include <string.h>
 
 static const struct kvc_cli_option options[] = {
+    {"rows", "F.csv", NULL,
+     "fit each backend's host constants to engine benchmark rows and print them"},
     {"kernels", NULL, NULL,
      "the files are tables of measured kernels (columns as aiconfigurator's), .zst and .gz too"},
     {"o", "PROFILE.json", NULL, "where the profile goes, - for stdout"},
@@ -67,6 +70,57 @@ static enum kvc_status write_profile(const struct kvc_kernel_calibration *c, con
     return status;
 }
 
+/* ---- host constants ---- */
+
+static void put_constant(struct kvc_json *j, const char *key, double value, double error)
+{
+    kvc_json_open_object(j, key);
+    kvc_json_double(j, "value", value);
+    kvc_json_double(j, "standard_error", error);
+    kvc_json_close(j);
+}
+
+static void put_constants(struct kvc_json *j, const char *backend,
+                          const struct kvc_engine_constants *c)
+{
+    kvc_json_open_object(j, NULL);
+    kvc_json_string(j, "backend", backend);
+    kvc_json_u64(j, "rows", c->rows);
+    put_constant(j, "host_per_step_ns", c->host.step_ns, c->error.step_ns);
+    put_constant(j, "host_per_sequence_ns", c->host.sequence_ns, c->error.sequence_ns);
+    put_constant(j, "host_per_prefill_step_ns", c->host.prefill_ns, c->error.prefill_ns);
+    put_constant(j, "front_end_ns", c->host.front_ns, c->error.front_ns);
+    kvc_json_close(j);
+}
+
+static int run_rows(struct kvc_cli *cli)
+{
+    struct kvc_engine_validation v;
+    struct kvc_error err = {0};
+    struct kvc_json j;
+    enum kvc_status status =
+        kvc_engine_validate(&v, kvc_cli_value(cli, "rows"), "agg", NULL, NULL, &err);
+
+    if (status != KVC_OK)
+        return kvc_cli_fail(cli, &err);
+    kvc_cli_json_begin(&j, "kvcast.calibrate.rows.v1");
+    kvc_json_open_array(&j, "engines");
+    for (size_t i = 0; i < v.n_backends && status == KVC_OK; i++) {
+        struct kvc_engine_constants c;
+        const char *backend = v.group[v.n_groups + i].backend;
+        status = kvc_engine_calibrate(&c, &v, backend, &err);
+        if (status == KVC_OK)
+            put_constants(&j, backend, &c);
+    }
+    kvc_json_close(&j);
+    kvc_engine_validation_clear(&v);
+    if (status == KVC_OK)
+        status = kvc_cli_json_print(&j, &err);
+    else
+        kvc_json_clear(&j);
+    return status == KVC_OK ? KVC_EXIT_OK : kvc_cli_fail(cli, &err);
+}
+
 static int run(struct kvc_cli *cli)
 {
     struct kvc_kernel_calibration c;
@@ -74,8 +128,12 @@ static int run(struct kvc_cli *cli)
     const char *paths[64], *out = kvc_cli_value(cli, "o");
     size_t n = kvc_cli_count(cli);
 
+    if (kvc_cli_value(cli, "rows"))
+        return n || out || kvc_cli_flag(cli, "kernels")
+                   ? kvc_cli_usage(cli, "--rows takes one file, prints and writes nothing")
+                   : run_rows(cli);
     if (!kvc_cli_flag(cli, "kernels"))
-        return kvc_cli_usage(cli, "say what the files hold: --kernels is what this release fits");
+        return kvc_cli_usage(cli, "say what the files hold: --kernels, or --rows F.csv");
     if (n == 0 || n > sizeof paths / sizeof paths[0])
         return kvc_cli_usage(cli, n ? "64 files at most" : "no file of kernel rows named");
     if (!out)
@@ -93,16 +151,19 @@ static int run(struct kvc_cli *cli)
 
 const struct kvc_cli_command kvc_cmd_calibrate = {
     .name = "calibrate",
-    .arguments = "--kernels FILE.csv.. -o PROFILE.json",
-    .summary = "fit a kernel profile to measured tables",
+    .arguments = "--kernels FILE.csv.. -o PROFILE.json | --rows F.csv",
+    .summary = "fit kernel tables or host constants to measurements",
     .description =
-        "Fits compact tables to measured kernel times of one GPU and engine backend: matrix "
+        "--kernels: fits compact tables to measured kernel times of one GPU and engine backend: matrix "
         "products, attention, latent attention, experts, collectives, linear attention. A file is "
         "named system__family__backend__version.csv, or has columns of these names. Each table "
         "states its source, its range and three errors: on the rows it was fitted to, on rows and "
         "on shapes kept aside.\n"
         "'kvcast validate --kernels FILE.csv --profile PROFILE.json' shows how well a profile "
-        "predicts other rows.",
+        "predicts other rows.\n"
+        "--rows: fits what the host takes per step, per sequence, per step with prefill and per "
+        "request, one set a backend, by robust least squares to half of the configurations in the "
+        "file, and prints the constants with their standard errors.",
     .options = options,
     .run = run,
 };

@@ -62,6 +62,15 @@ void kvc_engine_validation_clear(struct kvc_engine_validation *v);
 /* "met", "missed" or "-" where there is no bar. */
 const char *kvc_engine_verdict(double value, double bar);
 
+/* Host constants of a backend, fitted to rows of v that are not of the half kept aside. */
+struct kvc_engine_constants {
+    struct kvc_host_costs host, error; /* error: standard errors */
+    size_t rows;                       /* fitted to */
+};
+enum kvc_status kvc_engine_calibrate(struct kvc_engine_constants *out,
+                                     const struct kvc_engine_validation *v, const char *backend,
+                                     struct kvc_error *err);
+
 /* engine_score.c */
 enum kvc_status kvc_engine_score(struct kvc_engine_validation *v, struct kvc_error *err);
 

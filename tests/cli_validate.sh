@@ -59,6 +59,7 @@ grep -q '"schema":"kvcast.validate.v1"' "$dir/out" && grep -q '"id":"a","measure
 report $? "the same as JSON"
 printf 'a,b\n1,2\n' > "$dir/rows2.csv"
 refused "engine rows need their columns" 3 "backend" validate --rows "$dir/rows2.csv"
+refused "too few rows to calibrate on" 3 "can't tell 4 constants" calibrate --rows "$dir/engine.csv"
 refused "no such mode" 2 "agg or disagg" validate --rows "$dir/engine.csv" --mode both
 
 echo "1..$n"

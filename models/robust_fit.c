@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/robust_fit.h"
+
+#include <gsl/gsl_blas.h>
+#include <gsl/gsl_errno.h>
+#include <gsl/gsl_multifit_nlinear.h>
+#include <math.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#define ROUNDS 3     /* of weighing */
+#define ITERATIONS 8 /* in each */
+
+struct fit {
+    kvc_residuals_fn fn;
+    void *user;
+    const double *start;
+    double *residual; /* [n]: GSL also hands out columns of a matrix */
+    size_t n, n_x;
+};
+
+/* x = start z^2 keeps constants from falling below 0. */
+static double constant(const struct fit *f, const gsl_vector *z, size_t i)
+{
+    double v = gsl_vector_get(z, i);
+
+    return f->start[i] * v * v;
+}
+
+static int residuals(const gsl_vector *z, void *user, gsl_vector *out)
+{
+    const struct fit *f = user;
+    double x[KVC_ROBUST_MOST];
+
+    for (size_t i = 0; i < f->n_x; i++)
+        x[i] = constant(f, z, i);
+    if (!f->fn(f->user, x, f->residual))
+        return GSL_EFAILED;
+    for (size_t i = 0; i < f->n; i++)
+        gsl_vector_set(out, i, f->residual[i]);
+    return GSL_SUCCESS;
+}
+
+/* Weights from the residuals at z. */
+static int weigh(const gsl_vector *z, struct fit *f, double scale, gsl_vector *weight)
+{
+    int status = residuals(z, f, weight);
+
+    for (size_t i = 0; i < f->n; i++) {
+        double r = gsl_vector_get(weight, i) / scale;
+        gsl_vector_set(weight, i, 1 / (1 + r * r));
+    }
+    return status;
+}
+
+static void errors_of(const struct fit *f, gsl_multifit_nlinear_workspace *w, const gsl_vector *z,
+                      gsl_matrix *covariance, double *error)
+{
+    double chi2;
+    gsl_vector *r = gsl_multifit_nlinear_residual(w);
+
+    gsl_multifit_nlinear_covar(gsl_multifit_nlinear_jac(w), 0, covariance);
+    gsl_blas_ddot(r, r, &chi2);
+    for (size_t i = 0; i < f->n_x; i++)
+        error[i] = 2 * f->start[i] * fabs(gsl_vector_get(z, i)) *
+                   sqrt(gsl_matrix_get(covariance, i, i) * chi2 / (double)(f->n - f->n_x));
+}
+
+static int run(struct fit *f, double scale, gsl_multifit_nlinear_workspace *w, gsl_vector *z,
+               gsl_vector *weight)
+{
+    gsl_multifit_nlinear_fdf fdf = {.f = residuals, .n = f->n, .p = f->n_x, .params = f};
+    int info, status = GSL_SUCCESS;
+
+    gsl_vector_set_all(z, 1);
+    for (size_t round = 0; round < ROUNDS && status == GSL_SUCCESS; round++) {
+        status = weigh(z, f, scale, weight);
+        if (status == GSL_SUCCESS)
+            status = gsl_multifit_nlinear_winit(z, weight, &fdf, w);
+        if (status != GSL_SUCCESS)
+            break;
+        int end = gsl_multifit_nlinear_driver(ITERATIONS, 1e-3, 1e-6, 1e-6, NULL, NULL, &info, w);
+        gsl_vector_memcpy(z, gsl_multifit_nlinear_position(w));
+        /* out of iterations, or no step makes it better: near enough */
+        status = end == GSL_EMAXITER || end == GSL_ENOPROG ? GSL_SUCCESS : end;
+    }
+    return status;
+}
+
+enum kvc_status kvc_robust_fit(kvc_residuals_fn fn, void *user, size_t n, double scale, double *x,
+                               double *error, size_t n_x, struct kvc_error *err)
+{
+    double start[KVC_ROBUST_MOST];
+
+    if (n_x > KVC_ROBUST_MOST || n <= n_x)
+        return kvc_fail(err, KVC_ERR_INPUT, "%zu measurements can't tell %zu constants", n, n_x);
+    struct fit f = {fn, user, start, kvc_malloc(n, sizeof(double)), n, n_x};
+    gsl_multifit_nlinear_parameters p = gsl_multifit_nlinear_default_parameters();
+
+    for (size_t i = 0; i < n_x; i++)
+        start[i] = x[i];
+    p.h_df = 1e-2; /* the closed loop's schedule moves in steps */
+    gsl_error_handler_t *handler = gsl_set_error_handler_off();
+    gsl_multifit_nlinear_workspace *w =
+        gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &p, n, n_x);
+    gsl_vector *z = gsl_vector_alloc(n_x), *weight = gsl_vector_alloc(n);
+    gsl_matrix *covariance = gsl_matrix_alloc(n_x, n_x);
+    int status = GSL_ENOMEM;
+    if (w && z && weight && covariance && f.residual)
+        status = run(&f, scale, w, z, weight);
+    if (status == GSL_SUCCESS) {
+        for (size_t i = 0; i < n_x; i++)
+            x[i] = constant(&f, z, i);
+        errors_of(&f, w, z, covariance, error);
+    }
+    gsl_multifit_nlinear_free(w);
+    gsl_vector_free(z);
+    gsl_vector_free(weight);
+    gsl_matrix_free(covariance);
+    kvc_free(f.residual);
+    gsl_set_error_handler(handler);
+    return status == GSL_SUCCESS  ? KVC_OK
+           : status == GSL_ENOMEM ? kvc_fail_nomem(err)
+                                  : kvc_fail(err, KVC_ERR_INPUT, "the fit of %zu constants to %zu "
+                                             "measurements failed: %s", n_x, n, gsl_strerror(status));
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "studies/engine_predict.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/rng.h"
+
+/* How the benchmarks ran, as far as they don't say: ten requests a client, lengths uniform in 90 to
+ * 100 % of those named (docs/accuracy.md). */
+#define REQUESTS_PER_CLIENT 10
+#define MOST_REQUESTS 2560 /* or four a client */
+#define SHORTEST 0.9
+#define BATCHED_TOKENS 8192
+#define KV_SHARE 0.9
+
+bool kvc_engine_configure(const struct kvc_engine_row *r, struct kvc_step_config *c,
+                          char text[256])
+{
+    const char *why = r->unusable;
+
+    text[0] = '\0';
+    *c = (struct kvc_step_config){kvc_engine_row_llm(r), kvc_gpu_find(r->system), r->backend,
+                                  KVC_BF16, KVC_BF16, r->tp, r->pp, 1};
+    if (why)
+        ;
+    else if (r->disagg)
+        why = "disaggregated serving: not predicted yet";
+    else if (!c->gpu)
+        snprintf(text, 256, "no hardware profile '%s'", r->system);
+    else if (!c->llm)
+        snprintf(text, 256, "no model profile '%s'", r->model);
+    else if (!kvc_engine_find(r->backend))
+        snprintf(text, 256, "no engine profile '%s'", r->backend);
+    else if (!kvc_engine_row_dtypes(r, c->llm, c->gpu, &c->weights, &c->kv))
+        snprintf(text, 256, "no weights' format '%s'", *r->gemm ? r->gemm : r->precision);
+    else if (r->dp > 1)
+        why = "attention data parallelism: not predicted yet";
+    else if (r->moe_tp > 1 && r->moe_ep > 1)
+        why = "experts both cut and dealt to ranks: not predicted yet";
+    if (why)
+        snprintf(text, 256, "%s", why);
+    if (c->llm && c->llm->experts && r->moe_ep > 1)
+        c->ep = r->moe_ep;
+    return text[0] == '\0';
+}
+
+static bool same(const struct kvc_step_config *a, const struct kvc_step_config *b)
+{
+    return a->llm == b->llm && a->gpu == b->gpu && strcmp(a->backend, b->backend) == 0 &&
+           a->weights == b->weights && a->kv == b->kv && a->tp == b->tp && a->ep == b->ep;
+}
+
+enum kvc_status kvc_engine_model_find(struct kvc_engine_models *models,
+                                      const struct kvc_step_config *config, size_t *index,
+                                      struct kvc_error *err)
+{
+    struct kvc_error why = {0};
+
+    for (*index = 0; *index < models->n; ++*index)
+        if (same(&models->model[*index].config, config))
+            return KVC_OK;
+    if (!kvc_grow((void **)&models->model, &models->cap, models->n + 1, sizeof *models->model))
+        return kvc_fail_nomem(err);
+    struct kvc_engine_model *m = &models->model[models->n++];
+    memset(m, 0, sizeof *m);
+    m->config = *config;
+    m->engine = kvc_engine_find(config->backend);
+    if (kvc_step_model_create(&m->model, config, &why) == KVC_ERR_NOMEM)
+        return kvc_fail_nomem(err);
+    if (!m->model)
+        snprintf(m->text, sizeof m->text, "%.*s", (int)sizeof m->text - 1, why.text);
+    return KVC_OK;
+}
+
+void kvc_engine_models_clear(struct kvc_engine_models *models)
+{
+    for (size_t i = 0; i < models->n; i++)
+        kvc_step_model_destroy(models->model[i].model);
+    kvc_free(models->model);
+    memset(models, 0, sizeof *models);
+}
+
+static double kv_tokens(const struct kvc_engine_model *m, const struct kvc_engine_row *r)
+{
+    const struct kvc_step_config *c = &m->config;
+    bool trtllm = strcmp(c->backend, "trtllm") == 0; /* a share of what is free, not of all */
+    double bytes = (double)kvc_step_kv_capacity_bytes(m->model, trtllm ? 1 : KV_SHARE,
+                                                      BATCHED_TOKENS) * (trtllm ? KV_SHARE : 1);
+    uint64_t tokens = (uint64_t)r->isl + r->osl;
+    double window = (double)kvc_llm_window_kv_bytes(c->llm, c->kv, c->tp, tokens);
+    double a_token = (double)kvc_llm_kv_bytes_per_token(c->llm, c->kv, c->tp) +
+                     (window + (double)c->llm->linear_state_bytes) / (double)tokens;
+
+    return bytes / a_token;
+}
+
+bool kvc_engine_fits(const struct kvc_engine_model *m, const struct kvc_engine_row *r)
+{
+    return kv_tokens(m, r) >= (double)r->isl + r->osl;
+}
+
+struct kvc_host_costs kvc_engine_host(const struct kvc_engine_profile *e)
+{
+    return (struct kvc_host_costs){e->host_per_step_ns.value, e->host_per_sequence_ns.value,
+                                   e->host_per_prefill_step_ns.value, e->front_end_ns.value};
+}
+
+enum kvc_status kvc_engine_predict(const struct kvc_engine_model *m,
+                                   const struct kvc_engine_row *r,
+                                   const struct kvc_host_costs *host,
+                                   struct kvc_engine_prediction *p, struct kvc_error *err)
+{
+    struct kvc_closed_loop_result result;
+    uint64_t requests = (uint64_t)REQUESTS_PER_CLIENT * r->clients;
+    uint64_t most = 4ull * r->clients > MOST_REQUESTS ? 4ull * r->clients : MOST_REQUESTS;
+    struct kvc_closed_loop loop = {m->model, *host, r->clients,
+                                   (uint32_t)(requests < most ? requests : most), r->isl, r->osl,
+                                   SHORTEST, 0, BATCHED_TOKENS,
+                                   strcmp(r->backend, "sglang") == 0, kv_tokens(m, r)};
+    enum kvc_status status = kvc_closed_loop_run(&loop, &result, err);
+
+    p->ttft_ms = result.ttft_ns / 1e6;
+    p->tpot_ms = result.tpot_ns / 1e6;
+    p->flags = result.flags;
+    kvc_step_band(m->model, result.flags, &p->band);
+    return status;
+}
+
+bool kvc_engine_kept_aside(const struct kvc_engine_row *r, const struct kvc_step_config *c)
+{
+    char key[4 * KVC_ROW_NAME];
+
+    snprintf(key, sizeof key, "%s|%s|%s|%d|%u|%u|%u", c->llm->name, r->system, r->backend,
+             (int)c->weights, r->tp, r->isl, r->osl);
+    return kvc_rng_stream(0, key) & 1;
+}
