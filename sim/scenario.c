@@ -473,8 +473,11 @@ static enum kvc_status check_tier(const struct kvc_scenario *s, size_t i, struct
     if (isnan(t->link_bytes_per_s) && (given(s, latency) || given(s, efficiency)))
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, given(s, latency) ? latency : efficiency,
                            "an own link needs its bandwidth: set %s too", bandwidth);
+    char admission[32];
+    const char *options;
     bool on_evict = t->write == KVC_WRITE_ON_EVICT || t->write == KVC_WRITE_BACK;
-    if (on_evict && strncmp(t->admission, "size", 4) == 0)
+    if (on_evict && kvc_policy_name(t->admission, admission, sizeof(admission), &options, NULL) ==
+                        KVC_OK && kvc_name_equal(admission, "size"))
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, name,
                            "size is a rule for prompts, and a block that was evicted belongs to "
                            "none: set %s.write to through, or %s.admission to depth", name, name);

@@ -168,11 +168,23 @@ static void second_touch_keeps_one_hit_wonders_out(void **state)
     struct row rows[12];
     for (uint32_t i = 0; i < 12; i++)
         rows[i] = (struct row){i * 1000, 2048, 1, {1, 100 + 3 * i, 101 + 3 * i, 102 + 3 * i}, 4};
-    for (int selective = 0; selective < 2; selective++) {
+    static const struct {
+        enum kvc_write_mode write;
+        const char *admission;
+        uint32_t written, refused; /* blocks; by second 4 of the first request, 3 of the others */
+    } cases[] = {{KVC_WRITE_THROUGH, "always", 37, 0},
+                 {KVC_WRITE_SELECTIVE, "always", 1, 0},
+                 {KVC_WRITE_THROUGH, "second", 1, 4 + 11 * 3},
+                 {KVC_WRITE_THROUGH, "second:times=3", 1, 2 * 4 + 10 * 3},
+                 {KVC_WRITE_THROUGH, "depth:tokens=1024", 13, 12 * 2},
+                 {KVC_WRITE_THROUGH, "size:tokens=2047", 0, 12 * 4}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct kvc_scenario *sc = scenario(64 * B, 64 * B);
-        sc->tiers[0].write = selective ? KVC_WRITE_SELECTIVE : KVC_WRITE_THROUGH;
+        sc->tiers[0].write = cases[i].write;
+        snprintf(sc->tiers[0].admission, sizeof(sc->tiers[0].admission), "%s", cases[i].admission);
         struct kvc_result *r = replay(rows, 12, B, sc);
-        assert_int_equal(r->tiers[1].written_bytes, (selective ? 1u : 37u) * r->block_bytes);
+        assert_int_equal(r->tiers[1].written_bytes, cases[i].written * r->block_bytes);
+        assert_int_equal(r->tiers[1].refused_bytes, cases[i].refused * r->block_bytes);
         kvc_result_destroy(r);
     }
 }

@@ -431,6 +431,35 @@ static void what_does_not_go_together_is_named(void **state)
     }
 }
 
+static void admission_is_checked(void **state)
+{
+    static const char *const bad[][2] = {{"dpth", "did you mean depth"},
+                                         {"second+ttl", "not known"},
+                                         {"depth:most=64", "tokens=32768"},
+                                         {"second:times=0", "from 1 to 255"},
+                                         {"ttl:ttl", "ttl"}};
+    (void)state;
+    struct kvc_scenario *s = NULL;
+    struct kvc_error err = {0};
+    assert_int_equal(kvc_scenario_create(&s, NULL, NULL), KVC_OK);
+    set(s, "model", "llama-3.1-8b");
+    set(s, "gpu", "h100-sxm");
+    set(s, "dram", "1GiB");
+    assert_string_equal(s->tiers[0].admission, "always");
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_int_not_equal(kvc_scenario_set(s, "tiers.dram.admission", bad[i][0], &err), KVC_OK);
+        assert_non_null(strstr(err.text, bad[i][1]));
+    }
+    set(s, "tiers.dram.admission", "Size:tokens=4096");
+    assert_int_equal(kvc_scenario_check(s, NULL), KVC_OK);
+    set(s, "tiers.dram.write", "on-evict"); /* what was evicted is of no prompt */
+    assert_int_not_equal(kvc_scenario_check(s, &err), KVC_OK);
+    assert_string_equal(err.field, "tiers.dram");
+    set(s, "tiers.dram.admission", "depth:tokens=4096");
+    assert_int_equal(kvc_scenario_check(s, NULL), KVC_OK);
+    kvc_scenario_destroy(s);
+}
+
 static void the_trace_is_seen_from_the_file(void **state)
 {
     char expected[128];
@@ -542,6 +571,7 @@ int main(void)
         cmocka_unit_test(wrong_files_are_refused_with_line_and_key),
         cmocka_unit_test(a_failed_set_changes_nothing),
         cmocka_unit_test(what_does_not_go_together_is_named),
+        cmocka_unit_test(admission_is_checked),
         cmocka_unit_test(the_trace_is_seen_from_the_file),
         cmocka_unit_test(scenarios_and_logs_are_told_apart),
         cmocka_unit_test(every_key_is_in_the_effective_scenario_or_stands_for_none),
