@@ -327,6 +327,18 @@ int kvc_cli_fail(const struct kvc_cli *cli, const struct kvc_error *err)
     return exit_code(err->status);
 }
 
+void kvc_cli_note(const struct kvc_cli *cli, const char *fmt, ...)
+{
+    va_list args;
+    if (cli->quiet)
+        return;
+    fputs("kvcast: note: ", stderr);
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
 int kvc_cli_usage(const struct kvc_cli *cli, const char *fmt, ...)
 {
     va_list args;
@@ -345,7 +357,8 @@ void kvc_cli_import_report(const struct kvc_cli *cli, const struct kvc_import_re
     char text[1024];
     if (cli->quiet || r->stored) /* told when it was imported */
         return;
-    for (uint32_t i = 0; i < r->n_shown; i++) {
+    /* where no row is left the first one's error is the command's */
+    for (uint32_t i = r->accepted == 0 && r->bad ? 1 : 0; i < r->n_shown; i++) {
         kvc_error_format(&r->shown[i], text, sizeof(text));
         fprintf(stderr, "kvcast: skipped: %s\n", text);
     }

@@ -53,6 +53,8 @@ int kvc_cli_fail(const struct kvc_cli *cli, const struct kvc_error *err);
 /* Wrong usage: the text and a pointer to --help on stderr; returns KVC_EXIT_USAGE. */
 KVC_PRINTF(2, 3)
 int kvc_cli_usage(const struct kvc_cli *cli, const char *fmt, ...);
+KVC_PRINTF(2, 3)
+void kvc_cli_note(const struct kvc_cli *cli, const char *fmt, ...); /* unless quiet */
 /* Rows counted, bad rows shown and assumptions, on stderr unless quiet. */
 void kvc_cli_import_report(const struct kvc_cli *cli, const struct kvc_import_report *report);
 /* A warning where the import forgot prefixes, on stderr unless quiet. */

@@ -16,14 +16,15 @@
 
 static const struct kvc_cli_option options[] = {
     {"capacity", "LIST", "from all that LRU can use, halving",
-     "cache sizes, by commas: blocks (10000), sizes (512GiB, with --model), or inf"},
-    {"policy", "LIST", "lru,opt", "policies, by commas, or all: lru, fifo, lfu, plfu, lenaware,\n"
-     "sieve, s3fifo, twoq, arc, ttl, ttlfixed, lruk, gdsf, hyperbolic,\n"
-     "wtinylfu, watermark, random, radix, costaware, lirs, lecar, priority,\n"
-     "thinktime, opt, optforced; with options as in lruk:k=3 or\n"
-     "s3fifo:small=0.2:ghosts=2 (docs/policies.md); or a plug-in's path,\n./mine.so (docs/plugins.md)"},
-    {"admission", "NAME", NULL, "what every policy but opt stores: always, second, depth, size,\n"
-     "tinylfu or ttl, with options as above; or of one policy: lru+second"},
+     "cache sizes, by commas: blocks (10000, 10k, 1M), sizes (512GiB, with --model), or inf"},
+    {"policy", "LIST", "lru,opt",
+     "policies, by commas, or all: lru, fifo, lfu, plfu, lenaware, sieve, s3fifo, twoq, arc, ttl, "
+     "ttlfixed, lruk, gdsf, hyperbolic, wtinylfu, watermark, random, radix, costaware, lirs, lecar, "
+     "priority, thinktime, opt, optforced; with options as in lruk:k=3 or s3fifo:small=0.2:ghosts=2 "
+     "(docs/policies.md); or a plug-in's path, ./mine.so (docs/plugins.md)"},
+    {"admission", "NAME", NULL,
+     "what every policy but opt stores: always, second, depth, size, tinylfu or ttl, with options as "
+     "above; or of one policy: lru+second"},
     {"curve", "[all]", NULL,
      "the exact LRU curve, at 2,000 capacities at most; all = every change of slope"},
     {"certify", NULL, NULL, "prove the optimum at each capacity and check the proof"},
@@ -40,10 +41,11 @@ static const struct kvc_cli_option options[] = {
     {"by", "WHAT", NULL, "hits of each tenant, session, model or prefix (family of prompts)"},
     {"replicas", "N", "1", "caches, with --capacity of each, behind a router"},
     {"router", "LIST", "round-robin",
-     "who chooses the replica: round-robin, least-loaded, prefix, sticky,\npower-of-two"},
+     "who chooses the replica: round-robin, least-loaded, prefix, sticky, "
+     "power-of-two"},
     {"isolate", "WHAT", NULL,
-     "what one tenant, session or model stored, no other finds, as with a\ncache_salt; or a field of "
-     "the log. With what that costs"},
+     "what one tenant, session or model stored, no other finds, as with a cache_salt; or a "
+     "field of the log. With what that costs"},
     {"why", NULL, NULL, "why tokens missed: one cause for each, by tenant and over time"},
     {NULL, NULL, NULL, NULL},
 };
@@ -93,19 +95,32 @@ static char *with_admission(const char *policy, const char *admission)
     return spec;
 }
 
+static enum kvc_status take_policy(struct ceiling *c, const char *word, struct kvc_error *err);
+
+/* All that can run: optforced must know the future of one cache, which a router parts. */
+static enum kvc_status take_all(struct ceiling *c, struct kvc_error *err)
+{
+    const char *replicas = kvc_cli_value(c->cli, "replicas");
+    enum kvc_status st = KVC_OK;
+    for (const char *const *p = kvc_ceiling_policies(); *p && st == KVC_OK; p++)
+        if (!replicas || strcmp(replicas, "1") == 0 || strcmp(*p, "optforced") != 0)
+            st = take_policy(c, *p, err);
+        else
+            kvc_cli_note(c->cli, "all is without optforced, which can't run behind a router");
+    return st;
+}
+
 static enum kvc_status take_policy(struct ceiling *c, const char *word, struct kvc_error *err)
 {
-    if (kvc_name_equal(word, "all")) {
-        enum kvc_status all = KVC_OK;
-        for (const char *const *p = kvc_ceiling_policies(); *p && all == KVC_OK; p++)
-            all = take_policy(c, *p, err);
-        return all;
-    }
+    if (kvc_name_equal(word, "all"))
+        return take_all(c, err);
     const char *name, *admission = kvc_cli_value(c->cli, "admission");
     enum kvc_status st = kvc_ceiling_find_policy(&name, word, err);
     if (st != KVC_OK)
         return st;
-    bool bare = !admission || strchr(name, '+') || strncmp(name, "opt", 3) == 0;
+    bool bound = kvc_name_equal(name, "opt") || kvc_name_equal(name, "optforced");
+    const char *file = strrchr(name, '/'); /* a folder may have a '+' */
+    bool bare = !admission || bound || strchr(file ? file : name, '+');
     const char **grown = kvc_realloc(c->policy, c->n_policies + 1, sizeof(*grown));
     char *spec = with_admission(name, bare ? NULL : admission);
     if (grown)
@@ -145,18 +160,28 @@ static enum kvc_status parse_capacity(const struct ceiling *c, const char *word,
                                       struct ceiling_point *out, struct kvc_error *err)
 {
     uint64_t value = KVC_CAPACITY_INF;
+    size_t digits = strspn(word, "0123456789"), n = strlen(word);
+    const char *thousands = strchr("kMG", word[n ? n - 1 : 0]); /* of blocks; bytes end in B */
     enum kvc_status st = KVC_OK;
-    bool inf = kvc_name_equal(word, "inf");
-    if (inf || (*word && strspn(word, "0123456789") == strlen(word))) {
-        if (!inf)
+    if (kvc_name_equal(word, "inf") || (n && digits == n)) {
+        if (digits)
             st = kvc_parse_u64(word, option, &value, err);
         *out = point_of(c, value);
         return st;
     }
-    if (strspn(word, "0123456789.eE+-") == strlen(word))
+    if (digits && digits == n - 1 && thousands && *thousands) {
+        char count[32];
+        static const char *const exponent[] = {"e3", "e6", "e9"};
+        snprintf(count, sizeof(count), "%.*s%s", (int)(digits < 24 ? digits : 24), word,
+                 exponent[*thousands == 'k' ? 0 : *thousands == 'M' ? 1 : 2]);
+        st = kvc_parse_u64(count, option, &value, err);
+        *out = point_of(c, value);
+        return st;
+    }
+    if (strspn(word, "0123456789.eE+-") == n)
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, option,
-                           "%.64s is not a whole number of blocks; give one, a size like 80GiB, or "
-                           "inf", word);
+                           "\"%.64s\" is not a whole number of blocks; give one (20000, 20k, 1M), a "
+                           "size like 80GiB, or inf", word);
     st = kvc_parse_bytes(word, option, &value, err);
     if (st != KVC_OK)
         return err->status = KVC_ERR_USAGE;
@@ -183,6 +208,12 @@ static enum kvc_status take_tier(struct ceiling *c, const char *word, struct kvc
     if (!equal || equal == word || (size_t)(equal - word) >= sizeof(t->name))
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--tiers",
                            "\"%.64s\" is not NAME=CAPACITY, as in hbm=20000,dram=100000", word);
+    for (size_t i = 0; i < c->n_tiers; i++)
+        if (strlen(c->tier[i].name) == (size_t)(equal - word) &&
+            memcmp(c->tier[i].name, word, (size_t)(equal - word)) == 0)
+            return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--tiers",
+                               "there are two tiers called %s; give each its own name",
+                               c->tier[i].name);
     if (c->n_tiers == KVC_MAX_TIERS)
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--tiers", "more than %d tiers",
                            KVC_MAX_TIERS);
@@ -215,6 +246,11 @@ static enum kvc_status open_trace(struct ceiling *c, struct kvc_error *err)
         kvc_trace_stats(c->trace, &c->stats);
     if (st == KVC_OK)
         kvc_cli_forgotten(c->cli, &c->stats);
+    const char *field = kvc_cli_value(c->cli, "isolate");
+    if (st == KVC_OK && field && field == c->import.tenant_field && !c->trace->n_tenants)
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--isolate",
+                           "no row names anything in a field %.64s; give another, or tenant, session, "
+                           "model or prefix", field);
     return st;
 }
 

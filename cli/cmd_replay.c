@@ -90,8 +90,13 @@ static enum kvc_status run(struct replay *r, struct kvc_error *err)
     snprintf(text, sizeof(text), "%s", list ? list : "");
     if (list && strlen(list) >= sizeof(text))
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "what-if", "the list is too long");
-    for (char *p = strtok(text, ","); p && ro.n_what_ifs < MOST_WHAT_IFS; p = strtok(NULL, ","))
+    char *p = strtok(text, ",");
+    for (; p && ro.n_what_ifs < MOST_WHAT_IFS; p = strtok(NULL, ","))
         what[ro.n_what_ifs++] = p;
+    if (p || (list && !ro.n_what_ifs))
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "what-if",
+                           "%s; noisy=TENANT or isolation is expected, %d at most",
+                           p ? "too many" : "nothing is asked", MOST_WHAT_IFS);
     ro.what_ifs = what;
     return kvc_replay_run(&r->result, r->trace, r->scenario, &ro, err);
 }

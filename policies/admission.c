@@ -251,6 +251,9 @@ static enum kvc_status parse(const char *spec, const struct kvc_admission_ops **
     enum kvc_status st = kvc_policy_name(spec, name, sizeof(name), &options, err);
     if (st != KVC_OK)
         return st;
+    if (strchr(spec, '+'))
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "admission",
+                           "\"%.64s\" is more than one; a policy takes one admission policy", spec);
     const char *near = kvc_name_nearest(name, kvc_admission_names());
     if (!(*ops = find(name)))
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "admission",

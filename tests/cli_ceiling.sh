@@ -97,6 +97,10 @@ else
     report 1 "a log without block ids is read"
 fi
 
+ceiling --capacity 1k,2M --policy lru --tiers a=1k,b=1M
+holds "counts in thousands and millions" '"capacity_blocks":1000,' '"capacity_blocks":2000000,' \
+    '"name":"b","capacity_blocks":1000000,'
+
 refused "no trace" 2 "no trace" ceiling
 refused "two traces" 2 "too many" ceiling a b
 refused "an unknown policy names the nearest" 2 'did you mean "opt"' ceiling x --policy optt
@@ -114,6 +118,9 @@ refused "a GPU without a model" 2 "needs --model" ceiling x --gpu h100-sxm
 refused "a sample that is most of it" 2 "0.0001 to 0.125" ceiling x --sample 0.5
 refused "a sample without capacities" 2 "needs --capacity" ceiling x --sample 0.1
 refused "a sample of what is exact" 2 "not with --certify" ceiling x --sample 0.1 --capacity 3 --certify
+refused "a tier without a number" 2 'tiers: "" is not' ceiling x --tiers hbm=
+refused "two tiers of one name" 2 "two tiers called a" ceiling x --tiers a=1,a=2
+refused "two admission policies at once" 2 "more than one" ceiling x --policy lru+second+depth
 refused "a tier without a capacity" 2 "not NAME=CAPACITY" ceiling x --tiers hbm
 refused "a tier of bytes without a model" 2 "tiers: .*needs --model" ceiling x --tiers hbm=80GiB
 refused "a curve that is not all" 2 "all" ceiling x --curve=some

@@ -74,6 +74,11 @@ sed 's/"tenant"/"team"/' "$dir/log.jsonl" >"$dir/team.jsonl"
 "$kvcast" ceiling "$dir/team.jsonl" --isolate team --capacity 3 --policy lru --quiet >"$dir/got" 2>"$dir/err"
 grep -q '^2 namespaces by tenant; 1 of 6' "$dir/got"; report $? "namespaces by any field of the log"
 
+"$kvcast" ceiling "$dir/log.jsonl" --capacity 3 --policy all --replicas 2 >"$dir/got" 2>"$dir/err" &&
+    grep -q "without optforced" "$dir/err" && grep -q "thinktime/round-robin" "$dir/got"
+report $? "all policies that can run behind a router"
+refused "namespaces by a field that no row has" 2 "no row names" ceiling "$dir/log.jsonl" --isolate tenent
+
 refused "groups of unknown kind" 2 "tenant, session, model and prefix" ceiling x --by user
 refused "no replicas" 2 "1 to 4096" ceiling x --replicas 0
 refused "an unknown router names the nearest" 2 'did you mean "sticky"' ceiling x --replicas 2 --router stick
