@@ -202,8 +202,12 @@ static enum kvc_status load(struct kvc_plugin *p, uint32_t kind, struct kvc_erro
     fclose(there);
     snprintf(file, sizeof(file), "%s%s", strchr(p->path, '/') ? "" : "./", p->path);
     p->object = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    if (!p->object)
-        return bad(p, err, "it can't be loaded: %.300s; make it with cc -shared -fPIC", dlerror());
+    if (!p->object) {
+        const char *why = dlerror(); /* it says "no such file" of one that is there */
+        return bad(p, err, "it can't be loaded: %.300s; make it with cc -shared -fPIC",
+                   strstr(why, "No such file") ? "it, or a library it needs, is for another machine"
+                                               : why);
+    }
     u.symbol = dlsym(p->object, ENTRY);
     if (!u.symbol)
         return bad(p, err, "it has no function " ENTRY ", so it is no plug-in of kvcast: declare it "

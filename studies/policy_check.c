@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,12 +12,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define LIMIT_S 30
+#define LOOK_MS 200
 #define WALL_TIMES 10 /* clock time for CPU time: the machine may be busy, and a plug-in asleep */
 
 /* ---- a check in a child ---- */
@@ -28,16 +33,23 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Until the child closes its end, which it does by ending; false: the time is over. */
-static bool wait_for_end(int fd, double limit_s)
+/* Until the child ends, which closes its end of the pipe, unless a process that it started has it
+ * too: hence a look now and then. false: the time is over, and it is made to end. */
+static bool wait_for_end(pid_t child, int fd, double limit_s, int *status)
 {
     double end = now_s() + limit_s;
-    for (double left; (left = end - now_s()) > 0;) {
+    bool in_time = true;
+    while (waitpid(child, status, WNOHANG) == 0) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
-        if (poll(&p, 1, left > 60 ? 60000 : (int)(left * 1000) + 1) > 0)
-            return true;
+        in_time = now_s() < end;
+        if (in_time && poll(&p, 1, LOOK_MS) == 0)
+            continue;
+        if (!in_time)
+            kill(child, SIGKILL);
+        waitpid(child, status, 0);
+        break;
     }
-    return false;
+    return in_time;
 }
 
 static void where(const struct kvc_trial_board *b, char *buf, size_t size)
@@ -89,6 +101,19 @@ static void default_signals(void)
         signal(crashes[i], SIG_DFL);
 }
 
+/* A process group of its own, so that what it starts ends with it, and nothing on stdout, where
+ * the verdict is alone. */
+static void stand_apart(void)
+{
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    setpgid(0, 0);
+#ifdef __linux__
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a terminal's ^C reaches the caller's group only */
+#endif
+    if (nowhere >= 0)
+        dup2(nowhere, STDOUT_FILENO);
+}
+
 static enum kvc_status in_child(struct kvc_trials *t, void (*run)(struct kvc_trials *),
                                 struct kvc_check_row *row, struct kvc_error *err)
 {
@@ -100,6 +125,7 @@ static enum kvc_status in_child(struct kvc_trials *t, void (*run)(struct kvc_tri
     if (child == 0) {
         const struct rlimit most = {(rlim_t)ceil(t->limit_s), (rlim_t)ceil(t->limit_s) + 1};
         close(ends[0]);
+        stand_apart();
         default_signals();
         setrlimit(RLIMIT_CPU, &most);
         setrlimit(RLIMIT_CORE, &(const struct rlimit){0, 0});
@@ -112,12 +138,14 @@ static enum kvc_status in_child(struct kvc_trials *t, void (*run)(struct kvc_tri
         close(ends[0]);
         return kvc_fail_errno(err, NULL, "starting a process");
     }
-    bool in_time = wait_for_end(ends[0], WALL_TIMES * t->limit_s);
-    if (!in_time)
-        kill(child, SIGKILL);
-    waitpid(child, &status, 0);
+    bool in_time = wait_for_end(child, ends[0], WALL_TIMES * t->limit_s, &status);
+    bool left = kill(-child, SIGKILL) == 0;
     close(ends[0]);
     judge(t->board, status, in_time, t->limit_s, row);
+    if (left && row->verdict != KVC_CHECK_FAILED) {
+        row->verdict = KVC_CHECK_FAILED;
+        snprintf(row->text, sizeof(row->text), "it started processes and left them running");
+    }
     return KVC_OK;
 }
 

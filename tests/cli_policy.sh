@@ -68,6 +68,9 @@ holds "and it says what to do" "can't be loaded" "cc -shared"
 holds "is named, with those there are" "keeep" "keep=0.5"
 "$kvcast" policy check "$plugins/bad_loop.so" --limit 1s >out; [ $? = 1 ]; report $? "an endless loop: exit code 1"
 holds "with the hook, the request and the case" "did not end" "in victim, at request" "random forest"
+"$kvcast" policy check "$plugins/bad_fork.so" --json >out; [ $? = 1 ]; report $? "one that starts processes: exit code 1"
+holds "is told, and what it prints is not" "left them running" '"checks"'
+head -n 2 out | grep -q '"schema"'; report $? "the verdict alone is on stdout"
 
 # ---- runs ----
 "$kvcast" gen rag-chat -o chat.jsonl --duration 2m --quiet
