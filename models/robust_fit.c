@@ -99,7 +99,7 @@ enum kvc_status kvc_robust_fit(kvc_residuals_fn fn, void *user, size_t n, double
     gsl_multifit_nlinear_parameters p = gsl_multifit_nlinear_default_parameters();
 
     for (size_t i = 0; i < n_x; i++)
-        start[i] = x[i];
+        start[i] = x[i] > 0 ? x[i] : 1;
     p.h_df = 1e-2; /* the closed loop's schedule moves in steps */
     gsl_error_handler_t *handler = gsl_set_error_handler_off();
     gsl_multifit_nlinear_workspace *w =

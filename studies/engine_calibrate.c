@@ -74,7 +74,8 @@ enum kvc_status kvc_engine_calibrate(struct kvc_engine_constants *out,
                                      struct kvc_error *err)
 {
     struct fit f = {.v = v};
-    double x[4] = {2e5, 1e4, 3e6, 5e7}, error[4] = {NAN, NAN, NAN, NAN}; /* usual sizes */
+    const struct kvc_host_costs from = kvc_engine_host(kvc_engine_find(backend));
+    double x[4] = {from.step_ns, from.sequence_ns, from.prefill_ns, from.front_ns}, error[4];
     enum kvc_status status = KVC_OK;
 
     memset(out, 0, sizeof *out);
@@ -86,9 +87,11 @@ enum kvc_status kvc_engine_calibrate(struct kvc_engine_constants *out,
         status = choose(&f, backend, err);
     if (status == KVC_OK)
         status = kvc_robust_fit(residuals, &f, 2 * f.n, SCALE, x, error, 4, err);
-    out->host = (struct kvc_host_costs){x[0], x[1], x[2], x[3]};
-    out->error = (struct kvc_host_costs){error[0], error[1], error[2], error[3]};
-    out->rows = f.n;
+    if (status == KVC_OK) {
+        out->host = (struct kvc_host_costs){x[0], x[1], x[2], x[3]};
+        out->error = (struct kvc_host_costs){error[0], error[1], error[2], error[3]};
+        out->rows = f.n;
+    }
     kvc_engine_models_clear(&f.models);
     kvc_free(f.row);
     kvc_free(f.model);

@@ -292,20 +292,20 @@ bool kvc_engine_row_dtypes(const struct kvc_engine_row *row, const struct kvc_ll
                            enum kvc_dtype *kv)
 {
     const char *format = *row->gemm ? row->gemm : *row->precision ? row->precision : "bf16";
+    const char *published = llm->weights_dtype ? llm->weights_dtype : "";
+    bool block = strcmp(format, "fp8_block") == 0 || strcmp(row->moe, "fp8_block") == 0;
+    bool fp8 = !block && strcmp(format, "fp8") == 0;
     bool fp4 = strcmp(format, "nvfp4") == 0 || strcmp(format, "fp4") == 0;
+    bool mxfp4 = fp4 && strcmp(published, "mxfp4") == 0;
 
     if (fp4)
-        *weights = llm->weights_dtype && strcasecmp(llm->weights_dtype, "mxfp4") == 0 ? KVC_MXFP4
-                                                                                       : KVC_NVFP4;
-    else if (strcmp(format, "fp8_block") == 0 || strcmp(row->moe, "fp8_block") == 0)
-        *weights = KVC_FP8_BLOCK;
+        *weights = mxfp4 ? KVC_MXFP4 : KVC_NVFP4;
+    else if (block || (fp8 && strcmp(published, "fp8_block") == 0))
+        *weights = KVC_FP8_BLOCK; /* such checkpoints are labelled fp8 too */
     else if (strcmp(format, "int4_wo") == 0)
         *weights = KVC_INT4;
     else if (!kvc_dtype_parse(format, weights))
         return false;
-    *kv = *weights == KVC_FP8 || *weights == KVC_NVFP4 ||
-                  (*weights == KVC_MXFP4 && gpu->fp4_flops.value > 0)
-              ? KVC_FP8
-              : KVC_BF16;
+    *kv = fp8 || (fp4 && !mxfp4) || (mxfp4 && gpu->fp4_flops.value > 0) ? KVC_FP8 : KVC_BF16;
     return true;
 }
