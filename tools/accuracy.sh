@@ -26,13 +26,14 @@ TEXT
 cat <<'TEXT'
 
 Where it falls short:
-- TTFT of TensorRT-LLM and SGLang is too low in most groups: their front ends and schedulers differ by version far more
-  than one constant can say. Calibrate `front_end_ns` on your own runs before trusting a TTFT.
-- Rows of 1024/1024 with Llama-3.1-70B on TensorRT-LLM and all of Qwen3's fit lengths that do not vary; no row says which
-  law its client drew from, so all are predicted with the same.
-- Engines with fewer slots than clients (Llama-3.1-8B on TensorRT-LLM) make one client wait; no row says so.
-- MiniMax-M2.5, GLM-5 and Qwen3.5 have no kernels of their own shape in the tables for some systems; speculative decoding,
-  where a run used it unsaid, shows as a bias of -30 % and more in the measured direction.
+- TTFT, with TensorRT-LLM and SGLang most of all: front ends, clients and schedulers differ by version far more than one set
+  of constants can say. Calibrate `front_end_ns` on your own runs before trusting a TTFT.
+- vLLM's constants are an earlier pooled fit that saw all of its rows, so *aside* is not unseen there; those of TensorRT-LLM
+  and SGLang are `kvcast calibrate --rows`, fitted to the other half. Their time per step with prefill (15 and 39 ms) is larger
+  than any host needs: it also stands for what the closed loop lacks.
+- Rows of 1024/1024 with Llama-3.1-70B on TensorRT-LLM and all of Qwen3's fit lengths that do not vary, and Llama-3.1-8B on
+  TensorRT-LLM one slot fewer than clients; no row says so, so all are predicted alike.
+- A few rows whose requests just fit or just don't have TTFTs off by orders of magnitude: they make means useless, medians not.
 - Attention data parallelism, disaggregated serving, B300 and GB300 are not predicted yet.
 
 ## Each table on what it has not seen
