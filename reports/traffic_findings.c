@@ -15,7 +15,6 @@
 #define TTL_LOSS 0.01        /* of the reuse, too little to pay memory for */
 #define ONE_HIT 0.25         /* of the blocks: a quarter of all that is written */
 #define BURSTY 3             /* times the variance of random arrivals */
-#define SLOW_START 3         /* times the first tenth's rate */
 
 KVC_PRINTF(2, 3)
 static void say(struct kvc_traffic *f, const char *fmt, ...)
@@ -139,7 +138,7 @@ static void say_one_hit(struct kvc_traffic *f)
 static void say_arrivals(struct kvc_traffic *f)
 {
     const struct kvc_profile *p = &f->profile;
-    double ramp = p->steady_per_s / p->start_per_s, dispersion = p->counts[1].dispersion;
+    double dispersion = p->counts[1].dispersion;
     if (f->stats.batch_period_ns)
         say(f, "Arrivals come in steps of %.20s, most likely those of the log's clock: spread them "
                "(arrivals.spread) before you believe queueing times below that.",
@@ -147,11 +146,11 @@ static void say_arrivals(struct kvc_traffic *f)
     else if (dispersion >= BURSTY)
         say(f, "Arrivals are bursty: counts in 10 s vary %.24s times as much as random ones, so "
                "size for the peak, not the mean.", kvc_fmt_general(dispersion).s);
-    if (ramp >= SLOW_START)
+    if (p->slow_start)
         say(f, "The log starts slowly: %.24s requests/s in its first tenth, %.24s in its second "
                "half (%.24s times as many). Leave the start out (import --window), or rates and "
                "caches look smaller than they are.", kvc_fmt_general(p->start_per_s).s,
-            kvc_fmt_general(p->steady_per_s).s, kvc_fmt_general(ramp).s);
+            kvc_fmt_general(p->steady_per_s).s, kvc_fmt_general(p->steady_per_s / p->start_per_s).s);
 }
 
 static void say_measured(struct kvc_traffic *f)

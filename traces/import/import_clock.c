@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "traces/import/import_state.h"
+#include "traces/profile/profile.h"
 #include "traces/trace.h"
 
 #include <math.h>
@@ -13,7 +14,6 @@
 #include <string.h>
 
 #define JUMP_NS ((uint64_t)60 * 1000000000) /* further back than rows get out of order */
-#define RAMP_REQUESTS 1000 /* fewer say nothing about a ramp */
 #define STRETCH_ROWS 3 /* in order on either side of a clock that starts over */
 
 /* ---- numbers ---- */
@@ -338,24 +338,16 @@ static void note_batches(struct kvc_import *im, const struct kvc_trace *t)
 /* A recording that begins before its load does. */
 static void note_ramp(struct kvc_import *im, const struct kvc_trace *t)
 {
-    uint64_t n = t->n_requests, tenth, low = 0, high = n;
+    struct kvc_profile *p = kvc_calloc(1, sizeof(*p)); /* NULL: a note less */
     char until[32];
-    if (n < RAMP_REQUESTS)
-        return;
-    tenth = t->arrival_ns[n - 1] / 10;
-    while (low < high) {
-        uint64_t mid = low + (high - low) / 2;
-        if (t->arrival_ns[mid] < tenth)
-            low = mid + 1;
-        else
-            high = mid;
+    if (p && t->n_requests && kvc_profile_slow_start(t, p)) {
+        kvc_format_ns(t->arrival_ns[t->n_requests - 1] / 10 / 1000000000 * 1000000000, until,
+                      sizeof(until));
+        kvc_import_note(im, "a slow start: %.3g requests/s in the first tenth of the time, %.3g in "
+                        "the second half; --window %s: leaves it out", p->start_per_s,
+                        p->steady_per_s, until);
     }
-    if (low >= n / 50)
-        return;
-    kvc_format_ns(tenth / 1000000000 * 1000000000, until, sizeof(until));
-    kvc_import_note(im, "the first tenth of the time holds %llu of %llu requests, a slow start; "
-                    "--window %s: leaves it out", (unsigned long long)low, (unsigned long long)n,
-                    until);
+    kvc_free(p);
 }
 
 void kvc_import_note_arrivals(struct kvc_import *im, const struct kvc_trace *t)

@@ -68,6 +68,7 @@ struct kvc_profile {
     uint32_t n_rates;
     uint64_t requests_in[KVC_PROFILE_RATES];
     double start_per_s, steady_per_s; /* first tenth, median of the second half; NAN: too short */
+    bool slow_start; /* the second is 3 times the first or more, of 1,000 requests at least */
 
     /* ---- lengths: [2^(i-1), 2^i) tokens, first: 0 ---- */
     uint64_t input_requests[KVC_PROFILE_LENGTHS], output_requests[KVC_PROFILE_LENGTHS];
@@ -127,5 +128,8 @@ struct kvc_profile {
 enum kvc_status kvc_profile_trace(const struct kvc_trace *trace, struct kvc_profile *out,
                                   struct kvc_error *err);
 void kvc_profile_clear(struct kvc_profile *profile);
+
+/* Of arrivals alone, into a zeroed profile: rates, and whether the log begins before its load. */
+bool kvc_profile_slow_start(const struct kvc_trace *t, struct kvc_profile *p);
 
 #endif

@@ -58,6 +58,8 @@ static double dispersion(const struct kvc_trace *t, uint64_t window, uint64_t wi
 /* The standard error of a variance over n windows is about sqrt(2/n) of it: 0.45 at 10, where 3
  * times as much as random still stands out. */
 #define WINDOWS_LEAST 10
+#define RAMP_REQUESTS 1000 /* fewer say nothing about a slow start */
+#define SLOW_START 3 /* times the rate of the first tenth */
 
 static void bursts(const struct kvc_trace *t, struct kvc_profile *p)
 {
@@ -105,6 +107,15 @@ static void rates(const struct kvc_trace *t, struct kvc_profile *p)
     for (uint64_t r = 0; r < t->n_requests; r++)
         p->requests_in[t->arrival_ns[r] / window]++;
     ramp(p);
+    p->slow_start = t->n_requests >= RAMP_REQUESTS &&
+                    p->steady_per_s >= SLOW_START * p->start_per_s;
+}
+
+bool kvc_profile_slow_start(const struct kvc_trace *t, struct kvc_profile *p)
+{
+    if (t->n_requests >= RAMP_REQUESTS)
+        rates(t, p);
+    return p->slow_start;
 }
 
 void kvc_profile_arrivals(const struct kvc_trace *t, struct kvc_profile *p)
