@@ -29,7 +29,7 @@ Where it falls short:
 - TTFT, with TensorRT-LLM and SGLang most of all: front ends, clients and schedulers differ by version far more than one set
   of constants can say. Calibrate `front_end_ns` on your own runs before trusting a TTFT.
 - vLLM's constants are an earlier pooled fit that saw all of its rows, so *aside* is not unseen there; those of TensorRT-LLM
-  and SGLang are `kvcast calibrate --rows`, fitted to the other half. Their time per step with prefill (15 and 39 ms) is larger
+  and SGLang are `kvcast calibrate --rows`, fitted to the other half. Their time per step with prefill (13 and 38 ms) is larger
   than any host needs: it also stands for what the closed loop lacks.
 - Rows of 1024/1024 with Llama-3.1-70B on TensorRT-LLM and all of Qwen3's fit lengths that do not vary, and Llama-3.1-8B on
   TensorRT-LLM one slot fewer than clients; no row says so, so all are predicted alike.
