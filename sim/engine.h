@@ -176,6 +176,7 @@ struct kvc_engine {
     const struct kvc_scenario *sc;
     const struct kvc_replay_options *options;
     struct kvc_step_model *model;
+    bool model_is_lent; /* by the run that this one is compared with */
     const struct kvc_router_ops *router;
     struct kvc_plugin *router_plugin; /* NULL: a built-in one */
     void *router_state;
@@ -215,7 +216,7 @@ struct kvc_engine {
      * without the tier or with more than 64 instances. */
     uint64_t *where[1 + KVC_LOWER_TIERS];
     struct kvc_span *paths; /* scratch: KVC_PATH_ROWS rows of longest_path segments */
-    uint32_t longest_path;
+    uint32_t longest_path, path_segments[KVC_PATH_ROWS]; /* in each row now, at its end */
     struct kvc_chunk *chunks; /* scratch for one step */
     size_t cap_chunks;
     struct kvc_route_view *views;
@@ -253,7 +254,7 @@ void kvc_engine_close(struct kvc_engine *e);
 void kvc_engine_missed(struct kvc_engine *e, uint32_t request, enum kvc_miss_cause cause,
                        uint64_t tokens);
 /* The path that ends at leaf, in scratch row row; valid until the row is used again. */
-struct kvc_path kvc_engine_path(const struct kvc_engine *e, uint32_t leaf, uint32_t row);
+struct kvc_path kvc_engine_path(struct kvc_engine *e, uint32_t leaf, uint32_t row);
 uint32_t kvc_engine_job_new(struct kvc_engine *e);
 /* The replica becomes due at time_ns, or its due time changes. KVC_TIME_NONE: not due. */
 void kvc_engine_due(struct kvc_engine *e, struct kvc_replica *r, uint64_t time_ns);

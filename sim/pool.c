@@ -61,20 +61,13 @@ static uint32_t run_new(struct kvc_pool *pool, struct kvc_run value)
     } else {
         if (!kvc_grow((void **)&pool->runs, &pool->cap_runs, pool->n_runs + 1,
                       sizeof(*pool->runs))) {
-            pool->nomem = true;
+            kvc_pool_out_of_memory(pool);
             return NONE;
         }
         i = (uint32_t)pool->n_runs++;
     }
     pool->runs[i] = value;
-    if (pool->rules) {
-        if (!kvc_grow((void **)&pool->ages, &pool->cap_ages, pool->n_runs, sizeof(*pool->ages))) {
-            pool->nomem = true;
-            return NONE;
-        }
-        pool->ages[i] = (struct kvc_run_age){0, 0, NONE, NONE, 0};
-    }
-    return i;
+    return pool->rules && !kvc_pool_age_new(pool, i) ? NONE : i;
 }
 
 void kvc_pool_run_unchain(struct kvc_pool *pool, uint32_t i)
@@ -109,28 +102,6 @@ void kvc_pool_run_free(struct kvc_pool *pool, uint32_t i)
     pool->free_run = i;
 }
 
-void kvc_pool_expiry_remove(struct kvc_pool *pool, uint32_t i)
-{
-    struct kvc_run_age *a = &pool->ages[i];
-    if (a->ttl >= pool->rules->n_ttls)
-        return;
-    struct kvc_expiry *x = &pool->expiries[a->ttl];
-    *(a->prev == NONE ? &x->head : &pool->ages[a->prev].next) = a->next;
-    *(a->next == NONE ? &x->tail : &pool->ages[a->next].prev) = a->prev;
-}
-
-void kvc_pool_expiry_before(struct kvc_pool *pool, uint32_t i, uint32_t at)
-{
-    struct kvc_run_age *a = &pool->ages[i];
-    if (a->ttl >= pool->rules->n_ttls)
-        return;
-    struct kvc_expiry *x = &pool->expiries[a->ttl];
-    a->next = at;
-    a->prev = at == NONE ? x->tail : pool->ages[at].prev;
-    *(a->prev == NONE ? &x->head : &pool->ages[a->prev].next) = i;
-    *(at == NONE ? &x->tail : &pool->ages[at].prev) = i;
-}
-
 static inline void queue_before(struct kvc_pool *pool, uint32_t i, uint32_t at)
 {
     struct kvc_run *r = &pool->runs[i];
@@ -141,47 +112,37 @@ static inline void queue_before(struct kvc_pool *pool, uint32_t i, uint32_t at)
     *(at == NONE ? &c->tail : &pool->runs[at].prev) = i;
     r->queued = true;
     if (pool->rules)
-        kvc_pool_expiry_before(pool, i, at);
-}
-
-/* The longest TTL of those who touch it holds; the run is not queued now. */
-static void lengthen(struct kvc_pool *pool, uint32_t i)
-{
-    uint32_t ttl = pool->rules ? pool->rules->ttl_of[pool->by] : 0;
-    if (pool->rules && ttl > pool->ages[i].ttl)
-        pool->ages[i].ttl = ttl;
+        kvc_pool_age_list(pool, i, at);
 }
 
 /* To the young end. */
 static void queue_last(struct kvc_pool *pool, uint32_t i)
 {
-    if (pool->rules) {
-        lengthen(pool, i);
-        pool->ages[i].stamp = ++pool->stamps;
-        pool->ages[i].touched_ns = *pool->rules->now;
-    }
+    if (pool->rules)
+        kvc_pool_age_touched(pool, i);
     queue_before(pool, i, NONE);
 }
 
-/* A run that continues, towards the root, the one queued just before it becomes part of it, so
- * that a segment released whole is one run again. */
+/* Whether the run continues, towards the root, the one queued just before it, so that they may be
+ * one. */
+static inline bool continues(const struct kvc_pool *pool, uint32_t i)
+{
+    const struct kvc_run *r = &pool->runs[i];
+    if (r->prev == NONE)
+        return false;
+    const struct kvc_run *deeper = &pool->runs[r->prev];
+    return deeper->seg == r->seg && deeper->lo == r->hi && deeper->read == r->read &&
+           !deeper->copy && !r->copy && !deeper->holders && !r->holders && !deeper->pending &&
+           !r->pending && deeper->tenant == r->tenant &&
+           (!pool->rules || kvc_pool_ages_join(pool, r->prev, i));
+}
+
+/* A segment released whole is one run again. */
 static void queue_join(struct kvc_pool *pool, uint32_t i)
 {
     struct kvc_run *r = &pool->runs[i];
-    if (r->prev == NONE)
-        return;
-    struct kvc_run *deeper = &pool->runs[r->prev];
-    if (deeper->seg != r->seg || deeper->lo != r->hi || deeper->copy != r->copy ||
-        deeper->read != r->read || deeper->holders || r->holders || r->copy || r->pending ||
-        deeper->pending || deeper->tenant != r->tenant)
-        return;
-    if (pool->rules) { /* nor may anything lie between them */
-        const struct kvc_run_age *a = &pool->ages[r->prev], *b = &pool->ages[i];
-        if (a->stamp + 1 != b->stamp || a->ttl != b->ttl || a->touched_ns != b->touched_ns)
-            return;
-    }
     uint32_t gone = r->prev;
-    r->hi = deeper->hi;
+    r->hi = pool->runs[gone].hi;
     kvc_pool_run_dequeue(pool, gone);
     kvc_pool_run_free(pool, gone);
 }
@@ -190,15 +151,16 @@ static void queue_join(struct kvc_pool *pool, uint32_t i)
 static void run_unhold(struct kvc_pool *pool, uint32_t i)
 {
     struct kvc_run *r = &pool->runs[i];
-    if (pool->touch_moves)
-        lengthen(pool, i);
+    if (pool->rules && pool->touch_moves)
+        kvc_pool_age_lengthen(pool, i);
     if (--r->holders)
         return;
     kvc_pool_count_queued(pool, r->tenant, kvc_run_pages(pool, r));
     pool->over |= pool->rules != NULL;
     if (!r->queued)
         queue_last(pool, i);
-    queue_join(pool, i);
+    if (continues(pool, i))
+        queue_join(pool, i);
 }
 
 static void run_hold(struct kvc_pool *pool, uint32_t i)
@@ -339,7 +301,8 @@ static size_t collect(struct kvc_pool *pool, uint32_t seg, uint32_t lo, uint32_t
         }
         if (found == NONE || !kvc_grow((void **)&pool->scratch, &pool->cap_scratch, n + 1,
                                        sizeof(*pool->scratch))) {
-            pool->nomem = pool->nomem || found != NONE;
+            if (found != NONE)
+                kvc_pool_out_of_memory(pool);
             break;
         }
         if (pool->runs[found].lo < lo)
@@ -380,7 +343,7 @@ void kvc_pool_settle(struct kvc_pool *pool, struct kvc_path path, uint32_t from,
                 continue;
             if (!kvc_grow((void **)&pool->scratch, &pool->cap_scratch, n + 1,
                           sizeof(*pool->scratch))) {
-                pool->nomem = true;
+                kvc_pool_out_of_memory(pool);
                 return;
             }
             pool->scratch[n++] = i;
@@ -403,12 +366,14 @@ void kvc_pool_touch(struct kvc_pool *pool, struct kvc_path path, uint32_t to)
         for (size_t n = collect(pool, path.spans[k].seg, lo, hi, NONE, false); n-- > 0;) {
             uint32_t i = pool->scratch[n];
             if (pool->runs[i].holders) {
-                lengthen(pool, i);
+                if (pool->rules)
+                    kvc_pool_age_lengthen(pool, i);
                 continue;
             }
             kvc_pool_run_dequeue(pool, i);
             queue_last(pool, i);
-            queue_join(pool, i);
+            if (continues(pool, i))
+                queue_join(pool, i);
         }
     }
 }

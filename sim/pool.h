@@ -2,7 +2,8 @@
  * Who holds which trace blocks in one instance of a tier, HBM included: runs of blocks of equal
  * state per segment, and the queue in which runs without a holder wait to be evicted.
  *
- * Positions are blocks counted from the root of a path. Costs are per segment touched, not per block. docs/replay.md states the rules.
+ * Positions are blocks counted from the root of a path. Costs are per segment touched, not per
+ * block. docs/replay.md states the rules.
  */
 #ifndef KVC_SIM_POOL_H
 #define KVC_SIM_POOL_H
@@ -91,7 +92,8 @@ struct kvc_pool {
     void *evicted_user;
     uint32_t *scratch;
     size_t cap_scratch;
-    bool nomem;                /* an allocation failed: results are void, the caller stops */
+    bool nomem;                /* an allocation failed: results are void, the caller stops .. */
+    bool *tell_nomem;          /* .. for which this is set too; may be NULL */
 };
 
 bool kvc_pool_init(struct kvc_pool *pool, const struct kvc_trace *trace, uint32_t page_tokens,
@@ -126,11 +128,25 @@ void kvc_pool_hold(struct kvc_pool *pool, struct kvc_path path, uint32_t from, u
  * available. */
 void kvc_pool_take(struct kvc_pool *pool, uint64_t pages);
 /* Of so many pages, how many by may take to store blocks; makes way for them in its own quota. */
-uint64_t kvc_pool_room(struct kvc_pool *pool, uint64_t pages);
+uint64_t kvc_pool_room_by(struct kvc_pool *pool, uint64_t pages);
+static inline uint64_t kvc_pool_room(struct kvc_pool *pool, uint64_t pages)
+{
+    uint64_t room = pool->plain + pool->queued;
+    return pool->rules ? kvc_pool_room_by(pool, pages) : room < pages ? room : pages;
+}
 /* Charges tenant with pages, or takes them off: for what is taken and not yet published. */
-void kvc_pool_charge(struct kvc_pool *pool, uint32_t tenant, int64_t pages);
+static inline void kvc_pool_charge(struct kvc_pool *pool, uint32_t tenant, int64_t pages)
+{
+    if (pool->rules)
+        pool->classes[pool->rules->class_of[tenant]].used += (uint64_t)pages;
+}
 /* Tenants with a hard quota keep no more without holder than that leaves. */
-void kvc_pool_trim(struct kvc_pool *pool);
+void kvc_pool_trim_classes(struct kvc_pool *pool);
+static inline void kvc_pool_trim(struct kvc_pool *pool)
+{
+    if (pool->over)
+        kvc_pool_trim_classes(pool);
+}
 /* When the next block's time is up, KVC_TIME_NONE: never; and those whose time it is leave. */
 uint64_t kvc_pool_next_expiry(const struct kvc_pool *pool);
 void kvc_pool_expire(struct kvc_pool *pool);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The inside of a pool, shared by pool.c (runs, holding), pool_look.c, pool_evict.c and
- * pool_check.c. */
+ * The inside of a pool, shared by pool.c (runs, holding), pool_evict.c, pool_rules.c,
+ * pool_look.c and pool_check.c. */
 #ifndef KVC_SIM_POOL_IMPL_H
 #define KVC_SIM_POOL_IMPL_H
 
@@ -26,6 +26,13 @@ struct kvc_run_age {
     uint32_t ttl;        /* the longest of those who touched it */
 };
 
+static inline void kvc_pool_out_of_memory(struct kvc_pool *pool)
+{
+    pool->nomem = true;
+    if (pool->tell_nomem)
+        *pool->tell_nomem = true;
+}
+
 static inline uint64_t kvc_run_pages(const struct kvc_pool *pool, const struct kvc_run *r)
 {
     if (pool->pages_per_block)
@@ -50,12 +57,19 @@ static inline uint32_t kvc_pool_class_of(const struct kvc_pool *pool, uint32_t t
     return pool->rules ? pool->rules->class_of[tenant] : 0;
 }
 
+/* With rules: a new run gets an age; who acts holds a run that is not queued now; touches it;
+ * whether two runs that lie side by side in the queue may become one; and a queued run's place in
+ * the list of its TTL, before at, NONE: last. */
+bool kvc_pool_age_new(struct kvc_pool *pool, uint32_t i);
+void kvc_pool_age_lengthen(struct kvc_pool *pool, uint32_t i);
+void kvc_pool_age_touched(struct kvc_pool *pool, uint32_t i);
+bool kvc_pool_ages_join(const struct kvc_pool *pool, uint32_t i, uint32_t next);
+void kvc_pool_age_list(struct kvc_pool *pool, uint32_t i, uint32_t at);
+void kvc_pool_age_unlist(struct kvc_pool *pool, uint32_t i);
+
 void kvc_pool_run_free(struct kvc_pool *pool, uint32_t i);
 void kvc_pool_run_chain(struct kvc_pool *pool, uint32_t i);
 void kvc_pool_run_unchain(struct kvc_pool *pool, uint32_t i);
-/* A queued run's place in the list of its TTL; at NONE: last. With rules. */
-void kvc_pool_expiry_remove(struct kvc_pool *pool, uint32_t i);
-void kvc_pool_expiry_before(struct kvc_pool *pool, uint32_t i, uint32_t at);
 static inline void kvc_pool_run_dequeue(struct kvc_pool *pool, uint32_t i)
 {
     struct kvc_run *r = &pool->runs[i];
@@ -64,13 +78,28 @@ static inline void kvc_pool_run_dequeue(struct kvc_pool *pool, uint32_t i)
     *(r->next == NONE ? &c->tail : &pool->runs[r->next].prev) = r->prev;
     r->queued = false;
     if (pool->rules)
-        kvc_pool_expiry_remove(pool, i);
+        kvc_pool_age_unlist(pool, i);
 }
 /* Splits run i at block at; i keeps the part towards the root. The deeper part goes first in the
  * queue. Returns the deeper run, NONE without memory. */
 uint32_t kvc_pool_run_cut(struct kvc_pool *pool, uint32_t i, uint32_t at);
+/* The class's oldest run that nobody holds. */
+static inline uint32_t kvc_pool_oldest(const struct kvc_pool *pool, uint32_t class)
+{
+    uint32_t i = pool->classes[class].head;
+    while (i != NONE && pool->runs[i].holders) /* in insertion order they keep their place */
+        i = pool->runs[i].next;
+    return i;
+}
+/* With rules: the run whose blocks go next when by takes so many pages, and how many of its pages
+ * at most before that has to be asked again. */
+uint32_t kvc_pool_victim(const struct kvc_pool *pool, uint64_t pages, uint64_t *most);
+/* Evicts from run i, deepest block first, until so many pages are free or it is used up. */
+void kvc_pool_evict_from(struct kvc_pool *pool, uint32_t i, uint64_t pages);
 /* A run without holder leaves; nobody is told. */
 void kvc_pool_run_leave(struct kvc_pool *pool, uint32_t i);
+/* It leaves since its time is up. */
+void kvc_pool_run_expire(struct kvc_pool *pool, uint32_t i);
 /* Charges, or takes off the charge of, what the run holds; nobody asks where tenants are one. */
 void kvc_pool_run_charge_tenant(struct kvc_pool *pool, const struct kvc_run *r, bool more);
 static inline void kvc_pool_run_charge(struct kvc_pool *pool, const struct kvc_run *r, bool more)

@@ -69,7 +69,7 @@ bool kvc_pool_fits(struct kvc_pool *pool, struct kvc_path path, uint32_t to, uin
     uint32_t n = pool->rules->n_classes;
     uint64_t *held = kvc_calloc(n, sizeof(*held)), free = pool->plain;
     if (!held) {
-        pool->nomem = true;
+        kvc_pool_out_of_memory(pool);
         return false;
     }
     unheld(pool, path, to, held);

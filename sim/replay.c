@@ -14,15 +14,18 @@
 #define YEARS 146
 #define LATEST_NS (YEARS * 366ull * 86400 * 1000000000) /* sums of two times must fit 64 bits */
 
-struct kvc_path kvc_engine_path(const struct kvc_engine *e, uint32_t leaf, uint32_t row)
+struct kvc_path kvc_engine_path(struct kvc_engine *e, uint32_t leaf, uint32_t row)
 {
     if (leaf == KVC_SEG_NONE)
         return (struct kvc_path){NULL, 0};
     struct kvc_span *spans = e->paths + (size_t)row * e->longest_path;
-    uint32_t k = e->longest_path; /* filled from the back */
-    for (uint32_t s = leaf; s != KVC_SEG_NONE; s = e->segments[s].parent)
-        spans[--k] = (struct kvc_span){s, e->segments[s].depth, e->segments[s].len};
-    return (struct kvc_path){spans + k, e->longest_path - k};
+    uint32_t *n = &e->path_segments[row], k = e->longest_path; /* filled from the back */
+    if (!*n || spans[k - 1].seg != leaf) { /* often it is there from the call before */
+        for (uint32_t s = leaf; s != KVC_SEG_NONE; s = e->segments[s].parent)
+            spans[--k] = (struct kvc_span){s, e->segments[s].depth, e->segments[s].len};
+        *n = e->longest_path - k;
+    }
+    return (struct kvc_path){spans + e->longest_path - *n, *n};
 }
 
 /* ---- replicas that are due: a heap by (time, id) ---- */
@@ -359,13 +362,7 @@ static enum kvc_status run(struct kvc_engine *e, struct kvc_error *err)
 {
     uint64_t reported = 0, n = e->trace->n_requests;
     while (kvc_engine_next(e)) {
-        bool nomem = e->nomem;
-        for (uint32_t i = 0; i < e->n_replicas; i++)
-            nomem |= e->replicas[i].pool.nomem;
-        for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++)
-            for (uint32_t i = 0; e->tiers[t].pools && i < e->tiers[t].instances; i++)
-                nomem |= e->tiers[t].pools[i].nomem;
-        if (nomem)
+        if (e->nomem)
             return kvc_fail_nomem(err);
         if (e->router_stray)
             return kvc_fail_at(err, KVC_ERR_PLUGIN, e->sc->router.policy, 0, NULL,
@@ -403,7 +400,8 @@ static enum kvc_status run_hbm_only(struct kvc_engine *e, struct kvc_error *err)
 {
     struct kvc_scenario bare = *e->sc;
     struct kvc_replay_options options = *e->options;
-    struct kvc_engine other = {.trace = e->trace, .sc = &bare, .options = &options};
+    struct kvc_engine other = {.trace = e->trace, .sc = &bare, .options = &options,
+                               .model = e->model, .model_is_lent = true};
     for (uint32_t t = 0; t < KVC_LOWER_TIERS; t++)
         bare.tiers[t].present = false;
     options.progress = NULL;
@@ -445,7 +443,8 @@ static enum kvc_status run_what_if(struct kvc_engine *e, const struct kvc_trace 
     struct kvc_replay_options options = *e->options;
     struct kvc_trace without = *trace;
     struct kvc_namespaces spaces = {0};
-    struct kvc_engine other = {.trace = trace, .sc = e->sc, .options = &options};
+    struct kvc_engine other = {.trace = trace, .sc = e->sc, .options = &options,
+                               .model = e->model, .model_is_lent = true};
     const char *noisy = strncmp(what, "noisy=", 6) == 0 ? what + 6 : NULL;
     bool isolate = strcmp(what, "isolation") == 0;
     enum kvc_status st = KVC_OK;

@@ -11,6 +11,7 @@
 bool kvc_engine_watch(struct kvc_engine *e, uint32_t level, struct kvc_pool *pool,
                       uint32_t instance)
 {
+    pool->tell_nomem = &e->nomem;
     if ((level ? e->tiers[level - 1].instances : e->n_replicas) > 64)
         return true; /* more than there are bits */
     if (!e->where[level])
@@ -62,7 +63,7 @@ static enum kvc_status init_model(struct kvc_engine *e, uint64_t *pages, struct 
     if (!kvc_dtype_parse(sc->kv_dtype, &config.kv))
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "kv_dtype", "\"%s\" is not a known type",
                            sc->kv_dtype);
-    enum kvc_status st = kvc_step_model_create(&e->model, &config, err);
+    enum kvc_status st = e->model_is_lent ? KVC_OK : kvc_step_model_create(&e->model, &config, err);
     if (st != KVC_OK)
         return st;
     e->front_ns = kvc_step_front_ns(e->model);
@@ -212,7 +213,8 @@ void kvc_engine_close(struct kvc_engine *e)
         e->router->destroy(e->router_state);
     kvc_plugin_close(e->router_plugin);
     kvc_links_destroy(e->links);
-    kvc_step_model_destroy(e->model);
+    if (!e->model_is_lent)
+        kvc_step_model_destroy(e->model);
     kvc_arrivals_destroy(e->arrivals);
     kvc_timeline_clear(&e->timeline);
     kvc_timeline_clear(&e->tenant_timeline);
