@@ -28,7 +28,6 @@ struct store {
     struct kvc_engine_profile *engines;
     struct kvc_prices prices;
     const char **gpu_names, **llm_names, **link_names, **engine_names;
-    char digest[24];
 };
 
 const struct kvc_blob *kvc_blob_find(const char *name)
@@ -241,12 +240,6 @@ static void store_free(struct store *s)
 
 static enum kvc_status store_parse(struct store *s, struct kvc_error *err)
 {
-    struct kvc_digest digest;
-
-    kvc_digest_init(&digest);
-    for (const struct kvc_blob *b = kvc_blobs; b->name; b++)
-        kvc_digest_add(&digest, b->data, b->size);
-    kvc_digest_hex(&digest, s->digest);
     for (int i = 0; i < DOCS; i++) {
         const struct kvc_blob *b = kvc_blob_find(doc_names[i].file);
         if (!b)
@@ -438,9 +431,22 @@ const char *const *kvc_engine_names(void)
     return s ? s->engine_names : no_names;
 }
 
+static char blobs_digest[24];
+
+static void digest_blobs(void)
+{
+    struct kvc_digest digest;
+
+    kvc_digest_init(&digest);
+    for (const struct kvc_blob *b = kvc_blobs; b->name; b++)
+        kvc_digest_add(&digest, b->data, b->size);
+    kvc_digest_hex(&digest, blobs_digest);
+}
+
 const char *kvc_profiles_digest(void)
 {
-    const struct store *s = store_get(NULL);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    return s ? s->digest : "";
+    pthread_once(&once, digest_blobs);
+    return blobs_digest;
 }
