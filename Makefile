@@ -42,7 +42,7 @@ ifdef WERROR
 KVC_CFLAGS += -Werror
 endif
 
-LIB_SRC := $(wildcard base/*.c traces/*.c traces/*/*.c policies/*.c models/*.c sim/*.c studies/*.c reports/*.c)
+LIB_SRC := $(wildcard base/*.c traces/*.c traces/*/*.c policies/*.c policies/*/*.c models/*.c sim/*.c sim/*/*.c studies/*.c reports/*.c)
 CLI_SRC := $(wildcard cli/*.c)
 TEST_SRC := $(wildcard tests/test_*.c)
 BENCH_SRC := $(wildcard tests/bench/bench_*.c)

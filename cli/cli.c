@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/units.h"
-#include "sim/scenario.h"
+#include "sim/scenario/scenario.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

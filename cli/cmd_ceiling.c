@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "cli/trace_args.h"
 #include "policies/policies.h"
-#include "sim/ceiling.h"
+#include "sim/ceiling/ceiling.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "cli/policy_parts.h"
 #include "cli/templates.h"
 #include "cli/trace_args.h"
-#include "policies/plugin.h"
+#include "policies/plugins/plugin.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
 #include "cli/trace_args.h"
 #include "reports/reports.h"
 #include "reports/traffic.h"
-#include "sim/scenario.h"
+#include "sim/scenario/scenario.h"
 
 #include <stdio.h>
 #include <string.h>

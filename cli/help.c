@@ -3,7 +3,7 @@
 #include "cli/internal.h"
 
 #include "base/units.h"
-#include "sim/scenario.h"
+#include "sim/scenario/scenario.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include "cli/policy_parts.h"
 
 #include "cli/trace_args.h"
-#include "policies/plugin.h"
+#include "policies/plugins/plugin.h"
 
 #include <math.h>
 #include <stdio.h>

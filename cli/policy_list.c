@@ -4,7 +4,7 @@
 
 #include "base/units.h"
 #include "cli/trace_args.h"
-#include "policies/runs.h"
+#include "policies/eviction/runs.h"
 
 #include <stdio.h>
 #include <string.h>

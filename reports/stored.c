@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "reports/database.h"
 #include "reports/load.h"
-#include "sim/result.h"
+#include "sim/replay/result.h"
 #include "traces/parse/stream.h"
 
 #include <math.h>

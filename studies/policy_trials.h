@@ -3,7 +3,7 @@
 #ifndef KVC_STUDIES_POLICY_TRIALS_H
 #define KVC_STUDIES_POLICY_TRIALS_H
 
-#include "policies/plugged.h"
+#include "policies/plugins/plugged.h"
 #include "studies/policy_check.h"
 #include "studies/workloads.h"
 

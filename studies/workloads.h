@@ -4,7 +4,7 @@
 #ifndef KVC_STUDIES_WORKLOADS_H
 #define KVC_STUDIES_WORKLOADS_H
 
-#include "sim/ceiling.h"
+#include "sim/ceiling/ceiling.h"
 
 struct kvc_workload {
     char name[24];

@@ -19,12 +19,12 @@ plant() { # name, file, line, pattern
     [ $? = 1 ] && grep -q "$4" "$dir/out"
     report $? "$1"
 }
-plant "base must not know sim" base/json.c '#include "sim/scenario.h"' "base/json.c.*must not include sim"
+plant "base must not know sim" base/json.c '#include "sim/scenario/scenario.h"' "base/json.c.*must not include sim"
 plant "models must not know traces" models/models.h '#  include "traces/trace.h"' "models/models.h"
-plant "sim must not know reports" sim/scenario.h '#include "reports/detail.h"' "sim/scenario.h"
+plant "sim must not know reports" sim/scenario/scenario.h '#include "reports/detail.h"' "sim/scenario/scenario.h"
 plant "reports must not know the command line" reports/json.c '#include "cli/cli.h"' "reports/json.c"
-plant "cJSON stays in base/json.c" sim/presets.c '#include <cjson/cJSON.h>' "sim/presets.c"
+plant "cJSON stays in base/json.c" sim/scenario/presets.c '#include <cjson/cJSON.h>' "sim/scenario/presets.c"
 plant "PCRE2 stays in the tokenizer" traces/formats/mooncake.c '#include <pcre2.h>' "traces/formats/mooncake.c"
-plant "SQLite stays in reports" sim/presets.c '#include <sqlite3.h>' "sim/presets.c"
+plant "SQLite stays in reports" sim/scenario/presets.c '#include <sqlite3.h>' "sim/scenario/presets.c"
 echo "1..$n"
 exit $failed

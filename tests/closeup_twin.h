@@ -3,7 +3,7 @@
 #ifndef KVC_TESTS_CLOSEUP_TWIN_H
 #define KVC_TESTS_CLOSEUP_TWIN_H
 
-#include "sim/ceiling_cluster.h"
+#include "sim/ceiling/ceiling_cluster.h"
 #include "tests/ceiling_twin.h"
 
 #define MOST_ROWS 48

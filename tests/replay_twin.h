@@ -8,7 +8,7 @@
 
 #include "models/models.h"
 #include "policies/policies.h"
-#include "sim/scenario.h"
+#include "sim/scenario/scenario.h"
 #include "traces/trace.h"
 
 /* Times of steps, replaceable so that a test can run with any model. */

@@ -2,7 +2,7 @@
  * Ceilings against their block-by-block twin on random forests, and the laws that bind them. */
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "sim/ceiling.h"
+#include "sim/ceiling/ceiling.h"
 #include "tests/ceiling_twin.h"
 #include "traces/forest/forest.h"
 

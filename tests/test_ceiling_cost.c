@@ -3,7 +3,7 @@
  * it from below, and how close they come; what is said to fit does. */
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "sim/ceiling_cost.h"
+#include "sim/ceiling/ceiling_cost.h"
 #include "tests/ceiling_twin.h"
 #include "tests/placement_search.h"
 

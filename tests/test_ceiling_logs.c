@@ -2,7 +2,7 @@
  * Ceilings of two real logs against the counts of an independent reference, to the last digit. */
 #include "base/json.h"
 #include "base/rng.h"
-#include "sim/ceiling.h"
+#include "sim/ceiling/ceiling.h"
 #include "tests/ceiling_twin.h"
 
 #include <dirent.h>

@@ -3,7 +3,7 @@
  * holds the exact rate. */
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "sim/ceiling_sample.h"
+#include "sim/ceiling/ceiling_sample.h"
 #include "tests/ceiling_twin.h"
 
 #include <inttypes.h>

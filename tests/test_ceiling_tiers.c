@@ -3,7 +3,7 @@
  * each tier; and that its sets lie within one another on larger ones. */
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "sim/ceiling.h"
+#include "sim/ceiling/ceiling.h"
 #include "tests/ceiling_twin.h"
 #include "tests/placement_search.h"
 

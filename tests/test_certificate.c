@@ -3,7 +3,7 @@
  * claims, against the best of all placements, and with lies put in. */
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "sim/ceiling.h"
+#include "sim/ceiling/ceiling.h"
 #include "tests/ceiling_twin.h"
 #include "tests/placement_search.h"
 

@@ -3,7 +3,7 @@
  * and the laws that bind them. */
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "policies/runs.h"
+#include "policies/eviction/runs.h"
 #include "tests/closeup_twin.h"
 
 #include <setjmp.h>

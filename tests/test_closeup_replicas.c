@@ -2,7 +2,7 @@
  * Closeups behind routers against replicas block by block, and the laws of the ladder. */
 #include "base/rng.h"
 #include "policies/policies.h"
-#include "policies/runs.h"
+#include "policies/eviction/runs.h"
 #include "tests/closeup_twin.h"
 
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * time-stepped twin, and conservation. */
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "sim/links.h"
+#include "sim/replay/links.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
  * requests in groups. */
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "sim/ceiling.h"
+#include "sim/ceiling/ceiling.h"
 #include "sim/groups.h"
 #include "sim/namespaces.h"
 #include "tests/ceiling_twin.h"

@@ -3,7 +3,7 @@
  * evictions, every invariant checked after each. */
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "sim/pool.h"
+#include "sim/replay/pool.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

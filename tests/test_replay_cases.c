@@ -4,7 +4,7 @@
 #include <kvcast/kvcast.h>
 
 #include "models/models.h"
-#include "sim/scenario.h"
+#include "sim/scenario/scenario.h"
 #include "traces/forest/forest.h"
 
 #include <setjmp.h>

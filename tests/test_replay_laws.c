@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "sim/engine.h"
+#include "sim/replay/engine.h"
 #include "tests/replay_case.h"
 
 #define TRACE "../shared/traces/mooncake/conversation_trace.jsonl.zst"

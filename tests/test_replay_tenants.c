@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "sim/engine.h"
+#include "sim/replay/engine.h"
 #include "tests/replay_case.h"
 
 static struct kvc_scenario *base_scenario(void)

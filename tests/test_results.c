@@ -3,8 +3,8 @@
 #include "base/alloc.h"
 #include "base/distribution.h"
 #include "base/rng.h"
-#include "sim/bounds.h"
-#include "sim/timeline.h"
+#include "sim/replay/bounds.h"
+#include "sim/replay/timeline.h"
 #include "traces/forest/forest.h"
 
 #include <math.h>

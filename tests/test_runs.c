@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Policies by runs against the same policies block by block. */
-#include "policies/runs.h"
+#include "policies/eviction/runs.h"
 #include "tests/block_policies.h"
 
 #include "base/alloc.h"

@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/rng.h"
-#include "sim/scenario.h"
+#include "sim/scenario/scenario.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The slow replay's tiers below HBM: one entry a stored block, searched by loops. Moves are
- * flows of sim/links.h, which has a slow twin of its own. */
+ * flows of sim/replay/links.h, which has a slow twin of its own. */
 #include "tests/twin_tiers.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "sim/links.h"
+#include "sim/replay/links.h"
 
 static void must(bool ok)
 {

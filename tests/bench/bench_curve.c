@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * bench_curve [TRACE]: ceilings of a trace, in process, loaded once: the exact LRU curve over all
  * capacities, and the optimum at one. Median of 100; lines as tools/bench.sh takes them. */
-#include "sim/ceiling.h"
+#include "sim/ceiling/ceiling.h"
 #include "tests/bench/bench.h"
 
 #include <stdio.h>

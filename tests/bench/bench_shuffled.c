@@ -4,8 +4,8 @@
  * against block size: the same prompts in blocks of 512 tokens and of 16, at equal bytes. Lines as
  * tools/bench.sh takes them. */
 #include "base/rng.h"
-#include "policies/runs_internal.h"
-#include "sim/ceiling.h"
+#include "policies/eviction/runs_internal.h"
+#include "sim/ceiling/ceiling.h"
 #include "tests/bench/bench.h"
 #include "traces/forest/forest.h"
 

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policies/plugins/plugged.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/units.h"
+
+#include <string.h>
+
+static const struct kvc_runs_ops *const table[] = {
+    &kvc_runs_lru,   &kvc_runs_fifo,   &kvc_runs_lfu,  &kvc_runs_plfu, &kvc_runs_lenaware,
+    &kvc_runs_sieve, &kvc_runs_s3fifo, &kvc_runs_twoq, &kvc_runs_arc,  &kvc_runs_ttl,
+    &kvc_runs_ttlfixed, &kvc_runs_lruk, &kvc_runs_gdsf, &kvc_runs_hyperbolic,
+    &kvc_runs_wtinylfu,  &kvc_runs_watermark, &kvc_runs_random,
+    &kvc_runs_radix,    &kvc_runs_costaware, &kvc_runs_lirs, &kvc_runs_lecar,
+    &kvc_runs_priority, &kvc_runs_thinktime, &kvc_runs_optforced,
+};
+
+const char *const *kvc_runs_policies(void)
+{
+    static const char *const names[] = {"lru",   "fifo",   "lfu",  "plfu", "lenaware",
+                                        "sieve", "s3fifo", "twoq", "arc",  "ttl",
+                                        "ttlfixed", "lruk", "gdsf", "hyperbolic",
+                                        "wtinylfu", "watermark", "random", "radix",
+                                        "costaware", "lirs", "lecar", "priority", "thinktime",
+                                        NULL};
+    return names;
+}
+
+static const struct kvc_runs_ops *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        if (kvc_name_equal(table[i]->name, name))
+            return table[i];
+    return NULL;
+}
+
+/* What stands behind the '+', or NULL. A path may hold one in its folders. */
+static const char *admission_of(const char *spec)
+{
+    const char *file = strrchr(spec, '/'), *plus = strchr(file ? file : spec, '+');
+    return plus ? plus + 1 : NULL;
+}
+
+static enum kvc_status check_admission(const char *spec, struct kvc_error *err)
+{
+    const char *admission = admission_of(spec);
+    return admission ? kvc_admission_check(admission, err) : KVC_OK;
+}
+
+static enum kvc_status parse(const char *spec, const struct kvc_runs_ops **ops,
+                             union kvc_option_value *option, struct kvc_error *err)
+{
+    char name[32];
+    const char *options;
+    enum kvc_status st = kvc_policy_name(spec, name, sizeof(name), &options, err);
+    if (st != KVC_OK)
+        return st;
+    if (!(*ops = find(name)))
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "policy", "there is no policy \"%s\"",
+                           name);
+    st = kvc_policy_options((*ops)->name, options, (*ops)->options, (*ops)->n_options, option, err);
+    return st == KVC_OK ? check_admission(spec, err) : st;
+}
+
+static enum kvc_status check_plugin(const char *spec, struct kvc_error *err)
+{
+    union kvc_option_value option[KVC_POLICY_OPTIONS];
+    struct kvc_plugin *p;
+    enum kvc_status st = kvc_plugin_open(&p, spec, KVC_POLICY_EVICTION, err);
+    if (st != KVC_OK)
+        return st;
+    st = kvc_policy_options(p->policy.name, kvc_plugin_options(spec), p->policy.options,
+                            p->policy.n_options, option, err);
+    kvc_plugin_close(p);
+    return st == KVC_OK ? check_admission(spec, err) : st;
+}
+
+enum kvc_status kvc_runs_check(const char *spec, struct kvc_error *err)
+{
+    if (kvc_plugin_is(spec))
+        return check_plugin(spec, err);
+    const struct kvc_runs_ops *ops;
+    union kvc_option_value option[KVC_POLICY_OPTIONS];
+    return parse(spec, &ops, option, err);
+}
+
+bool kvc_runs_wants_next(const struct kvc_runs *c)
+{
+    return !c->failed && c->ops->wants_next;
+}
+
+const struct kvc_policy_option *kvc_runs_options(const char *policy, uint32_t *n)
+{
+    const struct kvc_runs_ops *ops = find(policy);
+    *n = ops ? ops->n_options : 0;
+    return ops ? ops->options : NULL;
+}
+
+/* ---- a segment's runs, deepest first ---- */
+
+uint32_t kvc_run_at(const struct kvc_runs *c, uint32_t seg, uint32_t lo)
+{
+    uint32_t r = c->seg[seg].deepest;
+    while (r != KVC_RUN_NONE && c->run[r].lo > lo)
+        r = c->run[r].shallower;
+    return r != KVC_RUN_NONE && c->run[r].lo == lo ? r : KVC_RUN_NONE;
+}
+
+static uint32_t *link_before(struct kvc_runs *c, uint32_t seg, uint32_t lo)
+{
+    uint32_t *link = &c->seg[seg].deepest;
+    while (*link != KVC_RUN_NONE && c->run[*link].lo > lo)
+        link = &c->run[*link].shallower;
+    return link;
+}
+
+uint32_t kvc_run_new(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi)
+{
+    uint32_t r = c->free;
+    if (r != KVC_RUN_NONE) {
+        c->free = c->run[r].shallower;
+    } else {
+        if (c->n_runs >= UINT32_MAX - 1 ||
+            !kvc_grow((void **)&c->run, &c->room, c->n_runs + 1, sizeof(*c->run))) {
+            c->failed = true;
+            return KVC_RUN_NONE;
+        }
+        r = (uint32_t)c->n_runs++;
+    }
+    uint32_t *link = link_before(c, seg, lo);
+    c->run[r] = (struct kvc_run){.seg = seg, .lo = lo, .hi = hi, .shallower = *link,
+                                 .newer = KVC_RUN_NONE, .older = KVC_RUN_NONE};
+    *link = r;
+    return r;
+}
+
+void kvc_run_free(struct kvc_runs *c, uint32_t r)
+{
+    uint32_t *link = &c->seg[c->run[r].seg].deepest;
+    while (*link != r)
+        link = &c->run[*link].shallower;
+    *link = c->run[r].shallower;
+    c->run[r].shallower = c->free;
+    c->free = r;
+}
+
+/* ---- queues ---- */
+
+bool kvc_queues_grow(struct kvc_runs *c, size_t n)
+{
+    size_t had = c->n_queues;
+    if (n <= had)
+        return true;
+    n = n < 2 * had ? 2 * had : n;
+    struct kvc_run_queue *queue = kvc_realloc(c->queue, n, sizeof(*queue));
+    if (queue)
+        c->queue = queue;
+    if (!queue) {
+        c->failed = true;
+        return false;
+    }
+    for (size_t i = had; i < n; i++)
+        queue[i] = (struct kvc_run_queue){KVC_RUN_NONE, KVC_RUN_NONE, 0};
+    c->n_queues = n;
+    return true;
+}
+
+void kvc_queue_take(struct kvc_runs *c, uint32_t r)
+{
+    const struct kvc_run *run = &c->run[r];
+    struct kvc_run_queue *q = &c->queue[run->queue];
+    *(run->newer != KVC_RUN_NONE ? &c->run[run->newer].older : &q->newest) = run->older;
+    *(run->older != KVC_RUN_NONE ? &c->run[run->older].newer : &q->oldest) = run->newer;
+    q->blocks -= run->hi - run->lo;
+}
+
+uint32_t kvc_queue_put(struct kvc_runs *c, uint32_t queue, uint32_t r)
+{
+    struct kvc_run_queue *q = &c->queue[queue];
+    struct kvc_run *run = &c->run[r];
+    uint32_t n = q->newest;
+    q->blocks += run->hi - run->lo;
+    run->queue = queue;
+    if (n != KVC_RUN_NONE && c->run[n].seg == run->seg && c->run[n].lo == run->hi &&
+        c->run[n].note == run->note) {
+        c->run[n].lo = run->lo;
+        kvc_run_free(c, r);
+        return n;
+    }
+    run->newer = KVC_RUN_NONE;
+    run->older = n;
+    *(n != KVC_RUN_NONE ? &c->run[n].newer : &q->oldest) = r;
+    q->newest = r;
+    return r;
+}
+
+uint32_t kvc_run_add(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t queue,
+                     uint32_t note)
+{
+    struct kvc_run_queue *q = &c->queue[queue];
+    uint32_t n = q->newest;
+    c->size += hi - lo;
+    if (n != KVC_RUN_NONE && c->run[n].seg == seg && c->run[n].lo == hi &&
+        c->run[n].note == note) {
+        c->run[n].lo = lo;
+        q->blocks += hi - lo;
+        return n;
+    }
+    uint32_t r = kvc_run_new(c, seg, lo, hi);
+    if (r == KVC_RUN_NONE)
+        return r;
+    c->run[r].note = note;
+    return kvc_queue_put(c, queue, r);
+}
+
+void kvc_run_drop(struct kvc_runs *c, uint32_t r, uint32_t n)
+{
+    struct kvc_run *run = &c->run[r];
+    if (kvc_run_resident(c, r)) {
+        kvc_run_left(c, run->seg, run->hi - n, run->hi);
+        c->size -= n;
+    }
+    if (n == run->hi - run->lo) {
+        uint32_t next = run->newer; /* the next victim, most likely: its neighbours are far away */
+        kvc_queue_take(c, r);
+        kvc_run_free(c, r);
+        if (next != KVC_RUN_NONE) {
+            __builtin_prefetch(&c->seg[c->run[next].seg]);
+            if (c->run[next].newer != KVC_RUN_NONE)
+                __builtin_prefetch(&c->run[c->run[next].newer]);
+        }
+        return;
+    }
+    c->queue[run->queue].blocks -= n;
+    run->hi -= n;
+}
+
+void kvc_run_move(struct kvc_runs *c, uint32_t r, uint32_t n, uint32_t queue, uint32_t note)
+{
+    bool was = kvc_run_resident(c, r);
+    uint32_t moved = r, seg = c->run[r].seg, hi = c->run[r].hi;
+    if (n == kvc_run_blocks(c, r)) {
+        kvc_queue_take(c, r);
+    } else {
+        c->queue[c->run[r].queue].blocks -= n;
+        c->run[r].hi -= n;
+        moved = kvc_run_new(c, seg, hi - n, hi);
+        if (moved == KVC_RUN_NONE)
+            return;
+    }
+    c->run[moved].note = note;
+    moved = kvc_queue_put(c, queue, moved);
+    if (was && !kvc_run_resident(c, moved)) {
+        kvc_run_left(c, seg, hi - n, hi);
+        c->size -= n;
+    } else if (!was && kvc_run_resident(c, moved)) {
+        c->size += n;
+    }
+}
+
+/* ---- the cache ---- */
+
+void kvc_runs_destroy(struct kvc_runs *c)
+{
+    if (!c)
+        return;
+    kvc_free(c->seg);
+    kvc_free(c->run);
+    kvc_free(c->queue);
+    kvc_free(c->touches);
+    kvc_free(c->used);
+    kvc_free(c->history);
+    kvc_admission_destroy(c->admission);
+    kvc_free(c->bits);
+    kvc_free(c->first_block);
+    kvc_free(c->table);
+    kvc_free(c->order);
+    kvc_free(c->child);
+    kvc_free(c->sibling);
+    kvc_free(c->sessions);
+    kvc_free(c->session_of);
+    kvc_free(c->by_return[0]);
+    kvc_free(c->by_return[1]);
+    kvc_free(c->below);
+    kvc_free(c->path);
+    kvc_free(c->sketch);
+    kvc_free(c->heap);
+    kvc_plugged_stop(c->plugged);
+    kvc_runs_cut_clear(&c->cut);
+    kvc_free(c);
+}
+
+/* Finds the policy, and takes the forest as it wants it. */
+static bool choose(struct kvc_runs *c, const struct kvc_runs_setup *setup)
+{
+    if (setup->trial || kvc_plugin_is(setup->policy))
+        return kvc_plugged_open(c, setup) && (!kvc_plugged_single(c->plugged) || kvc_runs_cut(c));
+    return parse(setup->policy, &c->ops, c->option, NULL) == KVC_OK;
+}
+
+static bool admit(struct kvc_runs *c, const char *spec)
+{
+    const char *admission = admission_of(spec);
+    if (admission)
+        c->admission = kvc_admission_create(admission, c->capacity, c->n_segments, c->seg_len,
+                                            c->seg_depth, c->seg_parent, c->block_tokens);
+    return !admission || c->admission;
+}
+
+static bool start(struct kvc_runs *c)
+{
+    c->seg = kvc_malloc(c->n_segments, sizeof(*c->seg));
+    if (!c->seg || !kvc_queues_grow(c, 8))
+        return false;
+    for (uint32_t s = 0; s < c->n_segments; s++)
+        c->seg[s] = (struct kvc_run_segment){c->seg_parent[s], c->seg_len[s], c->seg_depth[s],
+                                             KVC_RUN_NONE};
+    return c->plugged ? kvc_plugged_start(c) : !c->ops->start || c->ops->start(c);
+}
+
+struct kvc_runs *kvc_runs_create(const struct kvc_runs_setup *setup)
+{
+    struct kvc_runs *c = kvc_calloc(1, sizeof(*c));
+    if (!c)
+        return NULL;
+    c->capacity = setup->capacity;
+    c->n_segments = setup->n_segments;
+    c->seg_len = setup->seg_len;
+    c->seg_depth = setup->seg_depth;
+    c->seg_parent = setup->seg_parent;
+    c->block_tokens = setup->block_tokens ? setup->block_tokens : 1;
+    c->left = setup->left;
+    c->left_user = setup->left_user;
+    c->free = c->hand = KVC_RUN_NONE;
+    if (choose(c, setup) && admit(c, setup->policy) && start(c))
+        return c;
+    if (c->plugged && c->plugged->error.status != KVC_OK) {
+        c->failed = true; /* to be told why */
+        return c;
+    }
+    kvc_runs_destroy(c);
+    return NULL;
+}
+
+enum kvc_status kvc_runs_error(const struct kvc_runs *c, struct kvc_error *err)
+{
+    if (!c->failed)
+        return KVC_OK;
+    if (!c->plugged || c->plugged->error.status == KVC_OK)
+        return kvc_fail_nomem(err);
+    if (err)
+        *err = c->plugged->error;
+    return c->plugged->error.status;
+}
+
+bool kvc_runs_failed(const struct kvc_runs *c)
+{
+    return c->failed;
+}
+
+/* Leading blocks of the segment that are resident. */
+static uint32_t lead_of(const struct kvc_runs *c, uint32_t seg)
+{
+    uint32_t lead = 0, from = UINT32_MAX; /* of the stretch of resident runs in hand */
+    for (uint32_t r = c->seg[seg].deepest; r != KVC_RUN_NONE; r = c->run[r].shallower) {
+        const struct kvc_run *run = &c->run[r];
+        if (!kvc_run_resident(c, r)) {
+            from = UINT32_MAX;
+            continue;
+        }
+        if (run->hi != from)
+            lead = run->hi;
+        from = run->lo;
+    }
+    return from == 0 ? lead : 0;
+}
+
+static uint32_t held_of(const void *cache, uint32_t seg)
+{
+    const struct kvc_runs *c = cache;
+    return c->ops->lead ? c->ops->lead(c, seg) : lead_of(c, seg);
+}
+
+/* How much of the request's path may be stored. */
+static uint64_t limit_of(struct kvc_runs *c)
+{
+    const struct kvc_admission_request request = {c->leaf, c->session, c->now_ns};
+    if (!c->admission || c->leaf == KVC_RUN_NONE)
+        return UINT64_MAX;
+    if (!kvc_admission_ask(c->admission, &request))
+        c->failed = true;
+    return kvc_admission_limit(c->admission, &request, c->leaf, held_of, c);
+}
+
+/* Leading blocks of a path that are resident. */
+static uint64_t leading(const struct kvc_runs *c, uint32_t seg)
+{
+    uint64_t run = 0;
+    for (; seg != KVC_RUN_NONE; seg = c->seg[seg].parent) {
+        uint32_t lead = held_of(c, seg);
+        run = lead < c->seg[seg].len ? lead : run + lead;
+    }
+    return run;
+}
+
+uint64_t kvc_runs_arrive(struct kvc_runs *c, const struct kvc_runs_request *request)
+{
+    if (c->failed)
+        return 0;
+    c->request++;
+    c->now_ns = request->now_ns;
+    c->session = request->session;
+    c->tenant = request->tenant;
+    c->input_tokens = request->input_tokens;
+    c->leaf = kvc_runs_leaf(c, request->seg);
+    c->next = request->next;
+    if (c->ops->arrive && c->capacity)
+        c->ops->arrive(c, c->leaf);
+    c->limit = limit_of(c);
+    return leading(c, c->leaf);
+}
+
+void kvc_runs_expect(const struct kvc_runs *c, uint32_t soon, uint32_t later)
+{
+    if (later < c->n_segments)
+        __builtin_prefetch(&c->seg[later]);
+    if (soon >= c->n_segments)
+        return;
+    uint32_t r = c->seg[soon].deepest, up = c->seg[soon].parent;
+    if (r != KVC_RUN_NONE)
+        __builtin_prefetch(&c->run[r]);
+    if (up != KVC_RUN_NONE)
+        __builtin_prefetch(&c->seg[up]);
+}
+
+uint64_t kvc_runs_held(const struct kvc_runs *c, uint32_t seg)
+{
+    return c->failed ? 0 : leading(c, kvc_runs_leaf(c, seg));
+}
+
+/* The deepest run with blocks before position at. */
+static uint32_t run_before(const struct kvc_runs *c, uint32_t seg, uint32_t at)
+{
+    uint32_t r = c->seg[seg].deepest;
+    while (r != KVC_RUN_NONE && c->run[r].lo >= at)
+        r = c->run[r].shallower;
+    return r;
+}
+
+/* Makes two of a run in a queue. */
+static void cut(struct kvc_runs *c, uint32_t r, uint32_t at)
+{
+    struct kvc_run whole = c->run[r];
+    if (c->plugged) {
+        kvc_plugged_cut(c->plugged, r, whole.hi - at);
+        return;
+    }
+    c->run[r].hi = at;
+    uint32_t deeper = kvc_run_new(c, whole.seg, at, whole.hi), older = whole.older;
+    if (deeper == KVC_RUN_NONE)
+        return;
+    uint32_t shallower = c->run[deeper].shallower;
+    c->run[deeper] = whole;
+    c->run[deeper].lo = at;
+    c->run[deeper].shallower = shallower;
+    c->run[deeper].newer = r;
+    c->run[r].older = deeper;
+    *(older != KVC_RUN_NONE ? &c->run[older].newer : &c->queue[whole.queue].oldest) = deeper;
+}
+
+static uint32_t touch_segment(struct kvc_runs *c, uint32_t seg)
+{
+    uint32_t found = 0, at = c->seg[seg].len, stored = kvc_runs_may_store(c, seg);
+    c->clock++;
+    if (c->touches)
+        c->touches[seg]++;
+    if (c->history)
+        kvc_lruk_note(c, seg);
+    while (at > 0 && !c->failed) {
+        uint32_t r = run_before(c, seg, at), lo = 0;
+        bool inside = r != KVC_RUN_NONE && c->run[r].hi >= at;
+        if (inside && kvc_run_resident(c, r)) {
+            found += kvc_run_blocks(c, r);
+            at = c->run[r].lo;
+            c->ops->hit(c, r);
+            continue;
+        }
+        if (r != KVC_RUN_NONE)
+            lo = inside ? c->run[r].lo : c->run[r].hi;
+        if (at > stored) { /* refused */
+            at = lo > stored ? lo : stored;
+            if (inside && lo < at)
+                cut(c, r, at);
+        } else {
+            at -= c->ops->miss(c, seg, lo, at, inside ? r : KVC_RUN_NONE);
+        }
+    }
+    return found;
+}
+
+uint32_t kvc_runs_path(struct kvc_runs *c, uint32_t leaf)
+{
+    uint32_t n = 0;
+    for (uint32_t s = leaf; s != KVC_RUN_NONE; s = c->seg[s].parent)
+        n++;
+    if (!kvc_grow((void **)&c->path, &c->path_room, n, sizeof(*c->path))) {
+        c->failed = true;
+        return 0;
+    }
+    for (uint32_t s = leaf, i = n; s != KVC_RUN_NONE; s = c->seg[s].parent)
+        c->path[--i] = s;
+    return n;
+}
+
+uint64_t kvc_runs_touch(struct kvc_runs *c)
+{
+    uint64_t found = 0;
+    if (!c->capacity || c->leaf == KVC_RUN_NONE || c->failed)
+        return 0;
+    if (c->ops->whole)
+        return c->ops->whole(c, c->leaf);
+    for (uint32_t seg = c->leaf; seg != KVC_RUN_NONE; seg = c->seg[seg].parent)
+        found += touch_segment(c, seg);
+    return found;
+}

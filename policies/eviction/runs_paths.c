@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Policies that take a request as a whole and evict leaves only, so that what they hold is always
+ * closed under prefixes. The request's own blocks are never victims; of a path that is longer
+ * than the room there is, the far end stays outside.
+ *
+ * radix: SGLang's tree. Nodes are made by what a request adds and split where a later one leaves
+ * or ends; whole nodes go, of those without children the one touched longest ago. A request longer
+ * than the capacity adds nothing. Here nodes are chains of segments, for only ends of requests
+ * and divergences cut either. The queue has a run a segment, leaf first, so its oldest is a leaf.
+ *
+ * costaware: the leaf block with the least touches x cost, above the last victims' figure when it
+ * was touched (as gdsf). Cost is what computing the block again takes and grows with its place in
+ * the prompt p as 1 + p / d, for attention: d is where it is twice the first block's. key:
+ * the last victims' figure at the last touch; note: touches since stored;
+ * stamp: request. In the heap are the deepest runs of segments with nothing below. */
+#include "policies/eviction/runs_internal.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+/* ---- radix ---- */
+
+static bool radix_start(struct kvc_runs *c)
+{
+    c->below = kvc_malloc(c->n_segments, sizeof(*c->below));
+    if (c->below)
+        memset(c->below, 0xff, c->n_segments * sizeof(*c->below));
+    return c->below != NULL;
+}
+
+/* The oldest node; below: the next segment of the same node. */
+static void evict_node(struct kvc_runs *c)
+{
+    uint32_t seg = c->run[c->queue[0].oldest].seg, up;
+    for (bool more = true; more; seg = up) {
+        kvc_run_drop(c, c->seg[seg].deepest, c->seg[seg].len);
+        up = c->seg[seg].parent;
+        more = up != KVC_RUN_NONE && c->below[up] == seg;
+        if (more)
+            c->below[up] = KVC_RUN_NONE;
+    }
+}
+
+static void renew(struct kvc_runs *c, uint32_t seg)
+{
+    for (; seg != KVC_RUN_NONE; seg = c->seg[seg].parent) {
+        kvc_queue_take(c, c->seg[seg].deepest);
+        kvc_queue_put(c, 0, c->seg[seg].deepest);
+    }
+}
+
+static uint64_t radix_whole(struct kvc_runs *c, uint32_t leaf)
+{
+    uint64_t need = 0, found;
+    while (leaf != KVC_RUN_NONE && c->seg[leaf].deepest == KVC_RUN_NONE && /* only whole segments */
+           kvc_runs_may_store(c, leaf) < c->seg[leaf].len)
+        leaf = c->seg[leaf].parent;
+    uint32_t match = leaf, under = KVC_RUN_NONE;
+    for (; match != KVC_RUN_NONE && c->seg[match].deepest == KVC_RUN_NONE;
+         match = c->seg[match].parent)
+        need += c->seg[match].len;
+    if (match != KVC_RUN_NONE)
+        c->below[match] = KVC_RUN_NONE; /* splits a node that goes on */
+    found = match == KVC_RUN_NONE ? 0 : c->seg[match].depth + c->seg[match].len;
+    renew(c, match); /* what is oldest now is of no concern to this request */
+    if (found + need > c->capacity || need == 0)
+        return found;
+    while (c->size + need > c->capacity)
+        evict_node(c);
+    for (uint32_t seg = leaf; seg != match; under = seg, seg = c->seg[seg].parent) {
+        kvc_run_add(c, seg, 0, c->seg[seg].len, 0, 0);
+        c->below[seg] = under;
+    }
+    renew(c, match);
+    return found;
+}
+
+const struct kvc_runs_ops kvc_runs_radix = {.name = "radix", .start = radix_start,
+                                            .whole = radix_whole};
+
+/* ---- costaware ---- */
+
+/* Where attention takes as long as all else of a prefill: 2 x 8 G FLOP a token against 4 x 4096 x
+ * 32 FLOP for each token before it, of an 8B model without sliding windows. Assumed. */
+static const struct kvc_policy_option costaware_options[] = {
+    {"tokens", KVC_OPTION_COUNT, "32768", 1, 1e12, "place where a token costs twice the first one"},
+};
+
+static bool costaware_start(struct kvc_runs *c)
+{
+    c->cost_blocks = c->option[0].count / c->block_tokens;
+    c->cost_blocks += !c->cost_blocks;
+    c->below = kvc_calloc(c->n_segments, sizeof(*c->below)); /* segments below with blocks */
+    return c->below != NULL;
+}
+
+/* Of the deepest block of a run. */
+static uint64_t value(const struct kvc_runs *c, const struct kvc_run *run)
+{
+    return run->key + run->note * (c->cost_blocks + c->seg[run->seg].depth + run->hi - 1);
+}
+
+static bool least_value(const struct kvc_runs *c, const struct kvc_run *a, const struct kvc_run *b)
+{
+    uint64_t x = value(c, a), y = value(c, b);
+    return x != y ? x < y : a->stamp < b->stamp;
+}
+
+/* One more touch of all that the segment holds; neighbours that it makes equal join. */
+static void touch_runs(struct kvc_runs *c, uint32_t seg)
+{
+    for (uint32_t r = c->seg[seg].deepest, deeper = KVC_RUN_NONE; r != KVC_RUN_NONE;) {
+        struct kvc_run *run = &c->run[r];
+        uint32_t next = run->shallower;
+        run->note++;
+        run->key = c->floor;
+        run->stamp = c->request;
+        if (deeper != KVC_RUN_NONE && c->run[deeper].note == run->note) {
+            c->run[deeper].lo = run->lo;
+            kvc_run_free(c, r);
+        } else {
+            deeper = r;
+        }
+        r = next;
+    }
+}
+
+/* The least leaf makes room for n blocks at most; returns for how many, 0: there is none. */
+static uint32_t evict_leaf(struct kvc_runs *c, uint64_t n)
+{
+    if (!c->n_heap)
+        return 0;
+    uint32_t r = c->heap[0], seg = c->run[r].seg, gone = kvc_least(n, kvc_run_blocks(c, r));
+    uint64_t figure = value(c, &c->run[r]);
+    bool all = gone == kvc_run_blocks(c, r);
+    c->floor = figure > c->floor ? figure : c->floor;
+    kvc_heap_shorten_top(c, gone);
+    if (!all)
+        return gone;
+    uint32_t next = c->seg[seg].deepest;
+    if (next == KVC_RUN_NONE && (seg = c->seg[seg].parent) != KVC_RUN_NONE && !--c->below[seg])
+        next = c->seg[seg].deepest;
+    if (next != KVC_RUN_NONE && c->run[next].stamp != c->request)
+        kvc_heap_put(c, next);
+    return gone;
+}
+
+/* Takes in the first blocks of the segment that are missing, as far as there is room. */
+static bool fill(struct kvc_runs *c, uint32_t seg)
+{
+    uint32_t r = c->seg[seg].deepest, at = r == KVC_RUN_NONE ? 0 : c->run[r].hi;
+    uint32_t end = kvc_runs_may_store(c, seg);
+    while (at < end && !c->failed) {
+        uint32_t n = end - at;
+        n = c->size < c->capacity ? kvc_least(n, c->capacity - c->size) : evict_leaf(c, n);
+        if (n == 0)
+            return false;
+        if (at == 0 && c->seg[seg].parent != KVC_RUN_NONE)
+            c->below[c->seg[seg].parent]++;
+        r = c->seg[seg].deepest;
+        if (r != KVC_RUN_NONE && c->run[r].note == 1 && c->run[r].key == c->floor) {
+            c->run[r].hi += n;
+        } else if ((r = kvc_run_new(c, seg, at, at + n)) != KVC_RUN_NONE) {
+            c->run[r].note = 1;
+            c->run[r].key = c->floor;
+            c->run[r].stamp = c->request;
+        }
+        c->size += n;
+        at += n;
+    }
+    return true;
+}
+
+static uint64_t costaware_whole(struct kvc_runs *c, uint32_t leaf)
+{
+    uint64_t found = 0;
+    uint32_t n = kvc_runs_path(c, leaf), i = 0;
+    uint32_t last = leaf; /* the deepest segment of the path with blocks */
+    while (last != KVC_RUN_NONE && c->seg[last].deepest == KVC_RUN_NONE)
+        last = c->seg[last].parent;
+    if (last != KVC_RUN_NONE) {
+        found = c->seg[last].depth + c->run[c->seg[last].deepest].hi;
+        if (!c->below[last])
+            kvc_heap_take(c, c->seg[last].deepest);
+    }
+    for (uint32_t s = last; s != KVC_RUN_NONE; s = c->seg[s].parent)
+        touch_runs(c, s);
+    while (i < n && fill(c, c->path[i]))
+        i++;
+    last = leaf;
+    while (last != KVC_RUN_NONE && c->seg[last].deepest == KVC_RUN_NONE)
+        last = c->seg[last].parent;
+    if (last != KVC_RUN_NONE && !c->below[last])
+        kvc_heap_put(c, c->seg[last].deepest);
+    return found;
+}
+
+const struct kvc_runs_ops kvc_runs_costaware = {.name = "costaware",
+                                                KVC_OPTIONS(costaware_options), .start = costaware_start,
+                                                .first = least_value, .whole = costaware_whole};

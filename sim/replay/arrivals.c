@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/replay/arrivals.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct arrival {
+    uint64_t time_ns;
+    uint32_t request;
+};
+
+struct kvc_arrivals {
+    const struct kvc_trace *trace;
+    bool closed;
+    struct arrival *v; /* open: sorted; closed: a heap by (time, request) */
+    size_t n, next;
+    uint32_t *session_next;   /* request -> the session's next one */
+    uint32_t *unit;           /* first requests of sessions, in order */
+    size_t n_units, next_unit;
+};
+
+static bool earlier(const struct arrival *a, const struct arrival *b)
+{
+    return a->time_ns != b->time_ns ? a->time_ns < b->time_ns : a->request < b->request;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return earlier(a, b) ? -1 : 1;
+}
+
+static void open_times(struct kvc_arrivals *a, const struct kvc_scenario *sc)
+{
+    const struct kvc_trace *t = a->trace;
+    bool sorted = true;
+    for (uint64_t i = 0; i < t->n_requests; i++) {
+        double scaled = (double)t->arrival_ns[i] / sc->arrivals.scale;
+        a->v[i].time_ns = sc->arrivals.scale == 1.0 ? t->arrival_ns[i]
+                          : scaled < 9e18           ? (uint64_t)(scaled + 0.5)
+                                                    : (uint64_t)9e18; /* refused when it comes */
+        a->v[i].request = (uint32_t)i;
+    }
+    for (uint64_t i = 0, m; sc->arrivals.spread_ns && i < t->n_requests; i += m) {
+        for (m = 1; i + m < t->n_requests && t->arrival_ns[i + m] == t->arrival_ns[i];)
+            m++;
+        for (uint64_t k = 1; k < m; k++) {
+            __extension__ typedef unsigned __int128 u128;
+            a->v[i + k].time_ns += (uint64_t)((u128)sc->arrivals.spread_ns * k / m);
+        }
+    }
+    for (uint64_t i = 1; i < t->n_requests; i++)
+        sorted &= a->v[i - 1].time_ns <= a->v[i].time_ns;
+    if (!sorted)
+        qsort(a->v, t->n_requests, sizeof(*a->v), compare);
+    a->n = t->n_requests;
+}
+
+static void heap_push(struct kvc_arrivals *a, struct arrival x)
+{
+    size_t i = a->n++;
+    for (; i && earlier(&x, &a->v[(i - 1) / 2]); i = (i - 1) / 2)
+        a->v[i] = a->v[(i - 1) / 2];
+    a->v[i] = x;
+}
+
+static void heap_pop(struct kvc_arrivals *a)
+{
+    struct arrival last = a->v[--a->n];
+    size_t i = 0;
+    for (size_t c = 1; c < a->n; c = 2 * i + 1) {
+        if (c + 1 < a->n && earlier(&a->v[c + 1], &a->v[c]))
+            c++;
+        if (!earlier(&a->v[c], &last))
+            break;
+        a->v[i] = a->v[c];
+        i = c;
+    }
+    a->v[i] = last;
+}
+
+/* Sessions as chains of requests; lanes take them in order of their first request. */
+static enum kvc_status closed_units(struct kvc_arrivals *a, uint32_t lanes, struct kvc_error *err)
+{
+    const struct kvc_trace *t = a->trace;
+    uint32_t *last = kvc_malloc(t->n_sessions, sizeof(*last));
+    a->session_next = kvc_malloc(t->n_requests, sizeof(*a->session_next));
+    a->unit = kvc_malloc(t->n_requests, sizeof(*a->unit));
+    if (!last || !a->session_next || !a->unit) {
+        kvc_free(last);
+        return kvc_fail_nomem(err);
+    }
+    memset(last, 0xff, t->n_sessions * sizeof(*last));
+    memset(a->session_next, 0xff, t->n_requests * sizeof(*a->session_next));
+    for (uint64_t i = 0; i < t->n_requests; i++) {
+        uint32_t s = t->session ? t->session[i] : KVC_ID_NONE;
+        if (s != KVC_ID_NONE && last[s] != KVC_ID_NONE)
+            a->session_next[last[s]] = (uint32_t)i;
+        else
+            a->unit[a->n_units++] = (uint32_t)i;
+        if (s != KVC_ID_NONE)
+            last[s] = (uint32_t)i;
+    }
+    kvc_free(last);
+    for (; a->next_unit < a->n_units && a->next_unit < lanes; a->next_unit++)
+        heap_push(a, (struct arrival){0, a->unit[a->next_unit]});
+    return KVC_OK;
+}
+
+enum kvc_status kvc_arrivals_create(struct kvc_arrivals **out, const struct kvc_trace *trace,
+                                    const struct kvc_scenario *scenario, struct kvc_error *err)
+{
+    if (trace->n_requests >= UINT32_MAX)
+        return kvc_fail(err, KVC_ERR_LIMIT, "a replay takes at most %u requests", UINT32_MAX - 1);
+    struct kvc_arrivals *a = kvc_calloc(1, sizeof(*a));
+    if (!a)
+        return kvc_fail_nomem(err);
+    a->trace = trace;
+    a->closed = scenario->arrivals.mode == KVC_ARRIVALS_CLOSED;
+    a->v = kvc_malloc(trace->n_requests, sizeof(*a->v));
+    enum kvc_status st = a->v ? KVC_OK : kvc_fail_nomem(err);
+    if (st == KVC_OK && a->closed)
+        st = closed_units(a, scenario->arrivals.concurrency, err);
+    else if (st == KVC_OK)
+        open_times(a, scenario);
+    if (st != KVC_OK) {
+        kvc_arrivals_destroy(a);
+        return st;
+    }
+    *out = a;
+    return KVC_OK;
+}
+
+void kvc_arrivals_destroy(struct kvc_arrivals *a)
+{
+    if (!a)
+        return;
+    kvc_free(a->v);
+    kvc_free(a->session_next);
+    kvc_free(a->unit);
+    kvc_free(a);
+}
+
+uint64_t kvc_arrivals_next_ns(const struct kvc_arrivals *a)
+{
+    size_t i = a->closed ? 0 : a->next;
+    return i < a->n ? a->v[i].time_ns : KVC_TIME_NONE;
+}
+
+uint32_t kvc_arrivals_pop(struct kvc_arrivals *a)
+{
+    if (!a->closed)
+        return a->v[a->next++].request;
+    uint32_t request = a->v[0].request;
+    heap_pop(a);
+    return request;
+}
+
+void kvc_arrivals_ended(struct kvc_arrivals *a, uint32_t request, uint64_t time_ns)
+{
+    if (!a->closed)
+        return;
+    uint32_t next = a->session_next[request];
+    if (next != KVC_ID_NONE) {
+        uint64_t think = a->trace->think_ns ? a->trace->think_ns[next] : KVC_TIME_NONE;
+        heap_push(a, (struct arrival){time_ns + (think == KVC_TIME_NONE ? 0 : think), next});
+    } else if (a->next_unit < a->n_units) {
+        heap_push(a, (struct arrival){time_ns, a->unit[a->next_unit++]});
+    }
+}

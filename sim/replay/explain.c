@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a result rests on: every figure with its source, warnings, error bands. */
+#include "sim/replay/collect.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/units.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SLOW_GPU_LINK 150e9 /* bytes/s: PCIe and networks lie below, NVLink and the like above */
+
+struct notes {
+    struct kvc_result *r;
+    size_t cap_assumptions, cap_warnings;
+    bool nomem;
+};
+
+static void assume(void *user, const char *group, const char *name, const char *value,
+                   const char *kind, const char *source)
+{
+    struct notes *n = user;
+    struct kvc_result *r = n->r;
+    if (!kvc_grow((void **)&r->assumptions, &n->cap_assumptions, r->n_assumptions + 1,
+                  sizeof(*r->assumptions))) {
+        n->nomem = true;
+        return;
+    }
+    struct kvc_assumption *a = &r->assumptions[r->n_assumptions++];
+    snprintf(a->group, sizeof(a->group), "%s", group);
+    snprintf(a->name, sizeof(a->name), "%s", name);
+    snprintf(a->value, sizeof(a->value), "%s", value);
+    snprintf(a->kind, sizeof(a->kind), "%s", kind);
+    snprintf(a->source, sizeof(a->source), "%s", source);
+}
+
+KVC_PRINTF(3, 4)
+static void warn(struct notes *n, const char *code, const char *fmt, ...)
+{
+    struct kvc_result *r = n->r;
+    if (!kvc_grow((void **)&r->warnings, &n->cap_warnings, r->n_warnings + 1,
+                  sizeof(*r->warnings))) {
+        n->nomem = true;
+        return;
+    }
+    struct kvc_warning *w = &r->warnings[r->n_warnings++];
+    va_list args;
+    va_start(args, fmt);
+    snprintf(w->code, sizeof(w->code), "%s", code);
+    vsnprintf(w->text, sizeof(w->text), fmt, args);
+    va_end(args);
+}
+
+/* A figure of a profile, or the scenario's own value in its place. */
+static void price(struct notes *n, const char *name, double given, struct kvc_figure profile,
+                  const char *unit)
+{
+    char value[64];
+    snprintf(value, sizeof(value), "%.4g %s", isnan(given) ? profile.value : given, unit);
+    assume(n, "price", name, value, isnan(given) ? profile.kind : "scenario",
+           isnan(given) ? profile.source : "given in the scenario");
+}
+
+static void explain_prices(struct notes *n, const struct kvc_scenario *sc)
+{
+    const struct kvc_prices *p = kvc_prices_default();
+    const struct kvc_gpu *gpu = kvc_gpu_find(sc->cluster.gpu);
+    price(n, "GPU rental", sc->prices.gpu_hour_usd, gpu->usd_per_hour, "USD per GPU and hour");
+    if (sc->tiers[0].present)
+        price(n, "DRAM", sc->prices.dram_gb_month_usd, p->dram_gb_month_usd,
+              "USD per GB and month");
+    if (sc->tiers[1].present)
+        price(n, "NVMe", sc->prices.nvme_gb_month_usd, p->nvme_gb_month_usd,
+              "USD per GB and month");
+    if (sc->tiers[2].present) {
+        price(n, "remote store", sc->prices.remote_gb_month_usd, p->remote_gb_month_usd,
+              "USD per GB and month");
+        price(n, "network", NAN, p->network_usd_per_hour_per_gpu, "USD per GPU and hour");
+    }
+    if (isnan(sc->prices.power_usd_per_kwh)) {
+        assume(n, "price", "power", "in the rental price", "assumed",
+               "set prices.power_usd_per_kwh for hardware you own");
+    } else {
+        struct kvc_figure none = {0};
+        price(n, "power", sc->prices.power_usd_per_kwh, none, "USD per kWh");
+        price(n, "power usage effectiveness", NAN, p->pue, "");
+    }
+}
+
+static void explain_link(struct notes *n, const char *tier, const char *name)
+{
+    const struct kvc_link_profile *l = kvc_link_find(name);
+    if (!l)
+        return;
+    char label[64], value[64];
+    const struct { const char *what; struct kvc_figure f; double scale; const char *unit; } v[] = {
+        {"read", l->read_bytes_per_s, 1e-9, "GB/s per device"},
+        {"write", l->write_bytes_per_s, 1e-9, "GB/s per device"},
+        {"latency", l->latency_ns, 1e-3, "us"},
+        {"per operation", l->per_op_ns, 1e-3, "us"},
+    };
+    for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
+        snprintf(label, sizeof(label), "%s: %s %s", tier, l->name, v[i].what);
+        snprintf(value, sizeof(value), "%.4g %s", v[i].f.value * v[i].scale, v[i].unit);
+        assume(n, "link", label, value, v[i].f.kind, v[i].f.source);
+    }
+}
+
+static void explain_tiers(struct notes *n, const struct kvc_engine *e)
+{
+    const struct kvc_gpu *gpu = kvc_gpu_find(e->sc->cluster.gpu);
+    if (e->first_tier < KVC_LOWER_TIERS && !e->sc->tiers[0].present)
+        explain_link(n, "host link", gpu->host_link);
+    for (uint32_t k = 0; k < KVC_LOWER_TIERS; k++) {
+        const struct kvc_tier_config *c = &e->sc->tiers[k];
+        if (!c->present)
+            continue;
+        if (c->link[0]) {
+            explain_link(n, c->name, c->link);
+        } else {
+            char value[64];
+            snprintf(value, sizeof(value), "%.4g GB/s x %.3g", c->link_bytes_per_s * 1e-9,
+                     c->link_efficiency);
+            assume(n, "link", c->name, value, "scenario", "given in the scenario");
+        }
+    }
+}
+
+static void explain_traffic(struct notes *n, const struct kvc_engine *e,
+                            const struct kvc_trace_stats *s)
+{
+    const struct kvc_scenario *sc = e->sc;
+    bool open = sc->arrivals.mode == KVC_ARRIVALS_OPEN;
+    char value[64];
+    assume(n, "traffic", "arrivals", open ? "as logged (open loop)" : "closed loop", "scenario",
+           open ? "timestamps of the trace" : "a client sends its next request when one ends");
+    snprintf(value, sizeof(value), "%u tokens", s->block_tokens);
+    assume(n, "traffic", "prefix identity", s->has_prefix ? value : "none in the log", "measured",
+           "the trace's own block ids; nothing finer is invented");
+    if (e->n_replicas > 1 && e->router->assumed)
+        assume(n, "router", e->sc->router.policy, e->router->assumed, "assumed",
+               "kvcast's own rule; 0 as router.load_weight follows the cache only");
+    snprintf(value, sizeof(value), "%u tokens", e->page_tokens);
+    assume(n, "engine", "page", value, "published", "vLLM CacheConfig, default block size");
+    snprintf(value, sizeof(value), "%llu bytes", (unsigned long long)e->token_bytes);
+    assume(n, "model", "KV per token, one replica, all ranks", value, "published",
+           "layers x KV heads (replicated where tp exceeds them) x head size x bytes, or the MLA "
+           "latent; the model's public configuration");
+}
+
+static uint64_t failed_in_log(const struct kvc_trace *t)
+{
+    uint64_t n = 0;
+    for (uint64_t r = 0; t->row_status && r < t->n_requests; r++)
+        n += t->row_status[r] == KVC_ROW_FAILED;
+    return n;
+}
+
+static void warn_traffic(struct notes *n, const struct kvc_engine *e,
+                         const struct kvc_trace_stats *s)
+{
+    const struct kvc_scenario *sc = e->sc;
+    char period[32];
+    uint64_t failed = failed_in_log(e->trace);
+    kvc_format_ns(s->batch_period_ns, period, sizeof(period));
+    if (!s->has_prefix)
+        warn(n, "no_prefix", "The log says nothing about shared prefixes: hit rates are unknown, "
+                             "and every prompt is computed in full here.");
+    else if (s->without_ids)
+        warn(n, "rows_without_ids", "%llu requests carry no block ids; what they could reuse is "
+                                    "unknown and counted as first sight.",
+             (unsigned long long)s->without_ids);
+    if (s->unknown_outputs)
+        warn(n, "unknown_outputs", "Of %llu requests the log doesn't say how much they generated: "
+                                   "they are served up to their first token, so load, TPOT and "
+                                   "cost per output token are too low.",
+             (unsigned long long)s->unknown_outputs);
+    if (s->batch_period_ns && sc->arrivals.mode == KVC_ARRIVALS_OPEN && !sc->arrivals.spread_ns)
+        warn(n, "arrivals_batched", "Arrivals come in batches about %s apart, probably because the "
+                                    "log was rounded; TTFT then shows queues that may not have "
+                                    "been there. Consider arrivals.spread=%s.", period, period);
+    if (n->r->unservable)
+        warn(n, "unservable", "%llu requests need more KV pages than one replica has (%llu tokens) "
+                              "or exceed engine.max_model_len; they were not served.",
+             (unsigned long long)n->r->unservable,
+             (unsigned long long)(e->replicas[0].pool.pages * e->page_tokens));
+    if (failed)
+        warn(n, "failed_in_log", "%llu requests got no answer in the log; they were not served "
+                                 "here, and their tokens count as missed (failed).",
+             (unsigned long long)failed);
+    if (n->r->failed > failed)
+        warn(n, "timed_out", "%llu requests waited longer than request_timeout.",
+             (unsigned long long)(n->r->failed - failed));
+    if (sc->arrivals.mode == KVC_ARRIVALS_CLOSED &&
+        (sc->arrivals.scale != 1 || sc->arrivals.spread_ns))
+        warn(n, "times_ignored", "Closed arrivals do not follow the log's times: arrivals.scale "
+                                 "and arrivals.spread had no effect.");
+    if (sc->arrivals.mode == KVC_ARRIVALS_CLOSED && e->trace->session && !e->trace->think_ns)
+        warn(n, "no_think_time", "Sessions have no think times in this log; each turn follows the "
+                                 "previous one at once.");
+}
+
+static void warn_load(struct notes *n, const struct kvc_engine *e)
+{
+    uint64_t span = e->trace->n_requests ? e->trace->arrival_ns[e->trace->n_requests - 1] : 0;
+    double scaled = (double)span / (e->sc->arrivals.scale > 0 ? e->sc->arrivals.scale : 1);
+    /* a tenth of the log and a minute: more than what the last answers take to come */
+    if (e->sc->arrivals.mode == KVC_ARRIVALS_OPEN && span &&
+        (double)e->end_ns > 1.1 * scaled + 60e9)
+        warn(n, "overloaded", "Serving took %.0f s for %.0f s of arrivals: the cluster is "
+                              "overloaded, and latencies grow with the length of the log.",
+             (double)e->end_ns * 1e-9, scaled * 1e-9);
+    uint64_t preempted = 0;
+    for (uint32_t i = 0; i < e->n_replicas; i++)
+        preempted += e->replicas[i].preemptions;
+    if (preempted)
+        warn(n, "preemptions", "%llu preemptions for want of KV pages; %llu tokens were computed "
+                               "again.", (unsigned long long)preempted,
+             (unsigned long long)n->r->recomputed_tokens);
+    if (kvc_llm_find(e->sc->model)->window_layers)
+        warn(n, "window_kv", "This model has sliding-window layers; the KV they hold for each running "
+                             "sequence is not taken off the room for KV, which is then too large.");
+    const struct kvc_figure *between = &kvc_gpu_find(e->sc->cluster.gpu)->gpu_link_bytes_per_s;
+    if (e->sc->cluster.tp > 1 && between->value < SLOW_GPU_LINK)
+        warn(n, "slow_gpu_link", "Tensor parallelism over %.0f GB/s between GPUs (%s): all-reduces "
+                                 "take much of each step. Fewer GPUs a replica may serve more.",
+             between->value * 1e-9, between->kind);
+    if (!kvc_gpu_find(e->sc->cluster.gpu)->kernels_measured)
+        warn(n, "kernels_assumed", "No kernel measurements for this GPU: times are another GPU's, as "
+                                   "shares of this one's peaks, and the band is wide.");
+    if (n->r->hit_tokens)
+        warn(n, "prefill_past", "Prefill behind cached tokens is in no public kernel table of these "
+                                "GPUs: its attention is extrapolated, and the band of TTFT wider.");
+}
+
+static void bands(const struct kvc_engine *e, struct kvc_result *r)
+{
+    struct kvc_time_band b;
+    kvc_step_band(e->model, r->hit_tokens ? KVC_STEP_PAST : 0, &b);
+    const struct { const char *name; double value, low, high; } v[] = {
+        {"ttft_ms.mean", r->ttft_ms.mean, b.ttft_low, b.ttft_high},
+        {"ttft_ms.p50", r->ttft_ms.p50, b.ttft_low, b.ttft_high},
+        {"ttft_ms.p90", r->ttft_ms.p90, b.ttft_low, b.ttft_high},
+        {"ttft_ms.p99", r->ttft_ms.p99, b.ttft_low, b.ttft_high},
+        {"tpot_ms.mean", r->tpot_ms.mean, b.tpot_low, b.tpot_high},
+        {"tpot_ms.p50", r->tpot_ms.p50, b.tpot_low, b.tpot_high},
+        {"tpot_ms.p99", r->tpot_ms.p99, b.tpot_low, b.tpot_high},
+    };
+    for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
+        struct kvc_band *to = &r->bands[r->n_bands++];
+        snprintf(to->name, sizeof(to->name), "%s", v[i].name);
+        to->low = v[i].value * v[i].low;
+        to->high = v[i].value * v[i].high;
+    }
+    snprintf(r->band_source, sizeof(r->band_source), "%s%s%s", b.source ? b.source : "",
+             b.widened ? "; wider for " : "", b.widened ? b.widened : "");
+}
+
+enum kvc_status kvc_collect_explain(const struct kvc_engine *e, struct kvc_result *r,
+                                    struct kvc_error *err)
+{
+    struct notes n = {.r = r};
+    struct kvc_trace_stats stats;
+    kvc_trace_stats(e->trace, &stats);
+    const struct kvc_llm *llm = kvc_llm_find(e->sc->model);
+    const struct kvc_gpu *gpu = kvc_gpu_find(e->sc->cluster.gpu);
+    uint32_t gpus = e->sc->cluster.tp * e->sc->cluster.pp;
+    snprintf(r->title, sizeof(r->title), "%s %s, KV %s, on %u x %s (%u replica%s of %u)", llm->name,
+             e->sc->weights_dtype, e->sc->kv_dtype, gpus * e->n_replicas, gpu->name, e->n_replicas,
+             e->n_replicas == 1 ? "" : "s", gpus);
+    explain_traffic(&n, e, &stats);
+    kvc_step_explain(e->model, assume, &n);
+    explain_tiers(&n, e);
+    explain_prices(&n, e->sc);
+    warn_traffic(&n, e, &stats);
+    warn_load(&n, e);
+    bands(e, r);
+    return n.nomem ? kvc_fail_nomem(err) : KVC_OK;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What rules of tenants ask of a pool: ages of its runs, whose goes first, and when.
+ * docs/tenants.md states the rules. */
+#include "sim/replay/pool_impl.h"
+
+#include "base/alloc.h"
+
+/* ---- ages ---- */
+
+bool kvc_pool_age_new(struct kvc_pool *pool, uint32_t i)
+{
+    if (!kvc_grow((void **)&pool->ages, &pool->cap_ages, pool->n_runs, sizeof(*pool->ages))) {
+        kvc_pool_out_of_memory(pool);
+        return false;
+    }
+    pool->ages[i] = (struct kvc_run_age){0, 0, NONE, NONE, 0};
+    return true;
+}
+
+void kvc_pool_age_lengthen(struct kvc_pool *pool, uint32_t i)
+{
+    uint32_t ttl = pool->rules->ttl_of[pool->by];
+    if (ttl > pool->ages[i].ttl)
+        pool->ages[i].ttl = ttl;
+}
+
+void kvc_pool_age_touched(struct kvc_pool *pool, uint32_t i)
+{
+    kvc_pool_age_lengthen(pool, i);
+    pool->ages[i].stamp = ++pool->stamps;
+    pool->ages[i].touched_ns = *pool->rules->now;
+}
+
+bool kvc_pool_ages_join(const struct kvc_pool *pool, uint32_t i, uint32_t next)
+{
+    const struct kvc_run_age *a = &pool->ages[i], *b = &pool->ages[next];
+    return a->stamp + 1 == b->stamp && a->ttl == b->ttl && a->touched_ns == b->touched_ns;
+}
+
+void kvc_pool_age_unlist(struct kvc_pool *pool, uint32_t i)
+{
+    struct kvc_run_age *a = &pool->ages[i];
+    if (a->ttl >= pool->rules->n_ttls)
+        return;
+    struct kvc_expiry *x = &pool->expiries[a->ttl];
+    *(a->prev == NONE ? &x->head : &pool->ages[a->prev].next) = a->next;
+    *(a->next == NONE ? &x->tail : &pool->ages[a->next].prev) = a->prev;
+}
+
+void kvc_pool_age_list(struct kvc_pool *pool, uint32_t i, uint32_t at)
+{
+    struct kvc_run_age *a = &pool->ages[i];
+    if (a->ttl >= pool->rules->n_ttls)
+        return;
+    struct kvc_expiry *x = &pool->expiries[a->ttl];
+    a->next = at;
+    a->prev = at == NONE ? x->tail : pool->ages[at].prev;
+    *(a->prev == NONE ? &x->head : &pool->ages[a->prev].next) = i;
+    *(at == NONE ? &x->tail : &pool->ages[at].prev) = i;
+}
+
+/* ---- whose goes ---- */
+
+static uint32_t own_class(const struct kvc_pool *pool)
+{
+    return pool->by == KVC_BY_DECODING ? NONE : pool->rules->class_of[pool->by];
+}
+
+/* How far with so many pages more the class of by exceeds a quota that it must keep to. */
+static uint64_t own_excess(const struct kvc_pool *pool, uint64_t pages)
+{
+    uint32_t c = own_class(pool);
+    if (c == NONE)
+        return 0;
+    const struct kvc_pool_limits *l = &pool->rules->limits[c];
+    uint64_t used = pool->classes[c].used + pages;
+    return l->mode != KVC_QUOTA_SOFT && used > l->quota ? used - l->quota : 0;
+}
+
+static uint64_t above(uint64_t used, uint64_t limit)
+{
+    return used > limit ? used - limit : 0;
+}
+
+uint32_t kvc_pool_victim(const struct kvc_pool *pool, uint64_t pages, uint64_t *most)
+{
+    uint32_t own = own_class(pool), best = NONE, best_class = NONE;
+    uint64_t excess = own_excess(pool, pages);
+    if (excess && (best = kvc_pool_oldest(pool, own)) != NONE) {
+        *most = excess;
+        return best;
+    }
+    bool best_over = false;
+    for (uint32_t c = 0; c < pool->rules->n_classes; c++) {
+        const struct kvc_pool_limits *l = &pool->rules->limits[c];
+        const struct kvc_pool_class *k = &pool->classes[c];
+        uint32_t i = kvc_pool_oldest(pool, c);
+        if (i == NONE || (c != own && k->used <= l->reserve))
+            continue;
+        bool over = l->mode == KVC_QUOTA_SOFT && k->used > l->quota;
+        const struct kvc_pool_limits *b = &pool->rules->limits[best == NONE ? c : best_class];
+        if (best == NONE || over > best_over ||
+            (over == best_over &&
+             (l->priority > b->priority || (l->priority == b->priority &&
+                                            pool->ages[i].stamp < pool->ages[best].stamp)))) {
+            best = i;
+            best_class = c;
+            best_over = over;
+        }
+    }
+    if (best == NONE)
+        return NONE;
+    const struct kvc_pool_limits *l = &pool->rules->limits[best_class];
+    uint64_t used = pool->classes[best_class].used;
+    if (best_class != own && l->reserve)
+        *most = above(used, l->reserve);
+    if (best_over && above(used, l->quota) < *most)
+        *most = above(used, l->quota);
+    return best;
+}
+
+uint64_t kvc_pool_available_by(const struct kvc_pool *pool)
+{
+    uint64_t pages = pool->plain;
+    for (uint32_t c = 0; c < pool->rules->n_classes; c++) {
+        const struct kvc_pool_class *k = &pool->classes[c];
+        uint64_t free = above(k->used, pool->rules->limits[c].reserve);
+        pages += c == own_class(pool) || k->queued < free ? k->queued : free;
+    }
+    return pages;
+}
+
+uint64_t kvc_pool_room_by(struct kvc_pool *pool, uint64_t pages)
+{
+    uint64_t room = kvc_pool_available_by(pool), excess;
+    uint32_t i;
+    if (room > pages)
+        room = pages;
+    if (pool->rules->limits[own_class(pool)].mode != KVC_QUOTA_HARD)
+        return room;
+    while ((excess = own_excess(pool, room)) &&
+           (i = kvc_pool_oldest(pool, own_class(pool))) != NONE)
+        kvc_pool_evict_from(pool, i, excess);
+    return room > excess ? room - excess : 0;
+}
+
+/* Whether the class is beyond a hard quota. */
+static uint64_t hard_excess(const struct kvc_pool *pool, uint32_t c)
+{
+    const struct kvc_pool_limits *l = &pool->rules->limits[c];
+    return l->mode == KVC_QUOTA_HARD ? above(pool->classes[c].used, l->quota) : 0;
+}
+
+void kvc_pool_trim_classes(struct kvc_pool *pool)
+{
+    uint32_t i;
+    uint64_t excess;
+    for (uint32_t c = 0; c < pool->rules->n_classes; c++)
+        while ((excess = hard_excess(pool, c)) && (i = kvc_pool_oldest(pool, c)) != NONE) {
+            pool->by = pool->runs[i].tenant; /* it makes way for itself */
+            kvc_pool_evict_from(pool, i, excess);
+        }
+    pool->over = false;
+}
+
+/* ---- time ---- */
+
+static uint32_t next_to_expire(const struct kvc_pool *pool, uint32_t ttl)
+{
+    uint32_t i = pool->expiries[ttl].head;
+    while (i != NONE && pool->runs[i].holders)
+        i = pool->ages[i].next;
+    return i;
+}
+
+uint64_t kvc_pool_next_expiry(const struct kvc_pool *pool)
+{
+    uint64_t first = KVC_TIME_NONE;
+    for (uint32_t k = 0; pool->rules && k < pool->rules->n_ttls; k++) {
+        uint32_t i = next_to_expire(pool, k);
+        uint64_t at = i == NONE ? first : pool->ages[i].touched_ns + pool->rules->ttls[k].ns;
+        first = at < first ? at : first;
+    }
+    return first;
+}
+
+void kvc_pool_expire(struct kvc_pool *pool)
+{
+    for (uint32_t k = 0; k < pool->rules->n_ttls; k++) {
+        uint32_t i;
+        while ((i = next_to_expire(pool, k)) != NONE &&
+               pool->ages[i].touched_ns + pool->rules->ttls[k].ns <= *pool->rules->now) {
+            pool->expiring = k;
+            kvc_pool_run_expire(pool, i);
+        }
+    }
+}

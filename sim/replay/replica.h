@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What replica.c (steps) and schedule.c (who runs) share. */
+#ifndef KVC_SIM_REPLICA_H
+#define KVC_SIM_REPLICA_H
+
+#include "sim/replay/engine.h"
+
+static inline uint64_t kvc_div_up(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+void kvc_queue_push_back(struct kvc_engine *e, struct kvc_queue *q, uint32_t job);
+void kvc_queue_push_front(struct kvc_engine *e, struct kvc_queue *q, uint32_t job);
+/* behind KVC_NONE: in front. */
+void kvc_queue_insert(struct kvc_engine *e, struct kvc_queue *q, uint32_t behind, uint32_t job);
+void kvc_queue_remove(struct kvc_engine *e, struct kvc_queue *q, uint32_t job);
+
+/* New pages that decoding takes at the starts of the steps after from finished steps, up to the
+ * one that makes to finished steps. */
+uint64_t kvc_replica_page_demand(const struct kvc_engine *e, const struct kvc_replica *r,
+                                 uint64_t from, uint64_t to);
+/* Pages taken and blocks published as of the start of step s. */
+void kvc_replica_catch_up_to(struct kvc_engine *e, struct kvc_replica *r, uint64_t s);
+/* The job decodes from the step after r->steps on. */
+void kvc_replica_join_decode(struct kvc_engine *e, struct kvc_replica *r, uint32_t job);
+/* Ends a job's part in the decode batch; its c, known and generated become current. */
+void kvc_replica_leave_decode(struct kvc_engine *e, struct kvc_replica *r, uint32_t job);
+
+/* misses.c: the request's hits, and a cause for every token that missed, counted once. */
+void kvc_replica_account_hit(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
+                             const struct kvc_reach *reach);
+
+/* schedule.c */
+void kvc_replica_schedule(struct kvc_engine *e, struct kvc_replica *r);
+/* Publishes the job's blocks that tokens computed or scheduled tokens fill. */
+void kvc_job_publish(struct kvc_engine *e, struct kvc_replica *r, uint32_t job, uint64_t tokens);
+void kvc_job_release(struct kvc_engine *e, struct kvc_replica *r, uint32_t job);
+void kvc_job_set_computed(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
+                          uint32_t computed);
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * vLLM's V1 scheduler: which requests the next step computes for, and the pages they get. */
+#include "sim/replay/replica.h"
+
+#include "base/alloc.h"
+
+struct step_plan {
+    uint64_t budget;
+    bool preempted;
+};
+
+void kvc_job_set_computed(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
+                          uint32_t computed)
+{
+    struct kvc_job *j = &e->jobs[job];
+    uint32_t was = j->computed;
+    r->queued_tokens += was < j->input ? was : j->input;
+    r->queued_tokens -= computed < j->input ? computed : j->input;
+    if (j->running && !j->decoding)
+        r->prefill_context += (uint64_t)computed - was;
+    j->computed = computed;
+}
+
+static void note_published(struct kvc_engine *e, struct kvc_path path, uint32_t held)
+{
+    for (uint32_t k = path.n; k-- > 0;) {
+        uint32_t depth = path.spans[k].depth, len = path.spans[k].len;
+        uint32_t *ever = &e->segments[path.spans[k].seg].ever;
+        if (held <= depth)
+            continue;
+        uint32_t n = held - depth < len ? held - depth : len;
+        if (*ever >= n)
+            return; /* what is above it was published before it */
+        *ever = n;
+    }
+}
+
+void kvc_job_publish(struct kvc_engine *e, struct kvc_replica *r, uint32_t job, uint64_t tokens)
+{
+    struct kvc_job *j = &e->jobs[job];
+    uint64_t full = e->block_tokens ? tokens / e->block_tokens : 0;
+    uint32_t to = full < j->path_blocks ? (uint32_t)full : j->path_blocks;
+    if (to <= j->held)
+        return;
+    struct kvc_path path = kvc_engine_path(e, j->leaf, 1);
+    r->pool.by = j->tenant;
+    j->has_copies |= kvc_pool_publish(&r->pool, path, j->held, to, job, false, j->has_copies);
+    j->held = to;
+    note_published(e, path, to);
+    kvc_pool_trim(&r->pool);
+}
+
+void kvc_job_release(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
+{
+    struct kvc_job *j = &e->jobs[job];
+    uint64_t cached = kvc_pool_pages(&r->pool, j->held) - kvc_pool_pages(&r->pool, j->hit_blocks);
+    kvc_pool_give(&r->pool, j->alloc_pages - j->hit_pages - cached);
+    r->pool.by = j->tenant;
+    if (j->held)
+        kvc_pool_release(&r->pool, kvc_engine_path(e, j->leaf, 0), 0, j->held, job,
+                         j->has_copies);
+    kvc_pool_trim(&r->pool);
+    j->held = j->hit_blocks = j->hit_pages = 0;
+    j->alloc_pages = 0;
+    j->has_copies = false;
+}
+
+static void preempt_last(struct kvc_engine *e, struct kvc_replica *r)
+{
+    uint32_t job = r->running.tail;
+    struct kvc_job *j = &e->jobs[job];
+    if (j->decoding) {
+        kvc_replica_leave_decode(e, r, job);
+    } else {
+        r->prefill_context -= j->computed;
+    }
+    if (j->peak < j->computed)
+        j->peak = j->computed;
+    kvc_job_release(e, r, job);
+    kvc_queue_remove(e, &r->running, job);
+    j->running = false;
+    kvc_job_set_computed(e, r, job, 0);
+    j->order = 0;
+    uint32_t ahead = KVC_NONE; /* the last one of a priority before its own */
+    for (uint32_t at = r->waiting.head;
+         at != KVC_NONE && e->jobs[at].priority < j->priority; at = e->jobs[at].next)
+        ahead = at;
+    kvc_queue_insert(e, &r->waiting, ahead, job);
+    r->preemptions++;
+    r->batch_changed = true;
+    e->running_now--;
+    e->waiting_now++;
+}
+
+/* Preempts from the end until pages are available for by; false when job itself had to go. */
+static bool make_room(struct kvc_engine *e, struct kvc_replica *r, uint32_t job, uint32_t by,
+                      uint64_t pages, struct step_plan *plan)
+{
+    while (r->pool.by = by, kvc_pool_available(&r->pool) < pages) {
+        bool self = r->running.tail == job;
+        preempt_last(e, r);
+        plan->preempted = true;
+        if (self)
+            return false;
+    }
+    return true;
+}
+
+/* The job computes tokens in the coming step. A resumed one that only lacks its last sampled token
+ * decodes like the others; all else is a prefill chunk. */
+static void add_chunk(struct kvc_engine *e, struct kvc_replica *r, uint32_t job, uint32_t tokens,
+                      struct step_plan *plan)
+{
+    struct kvc_job *j = &e->jobs[job];
+    plan->budget -= tokens < plan->budget ? tokens : plan->budget; /* a whole prompt may exceed it */
+    kvc_job_publish(e, r, job, (uint64_t)j->computed + tokens);
+    if (j->computed < j->peak)
+        e->results[j->request].recomputed_tokens +=
+            tokens < j->peak - j->computed ? tokens : j->peak - j->computed;
+    if (j->generated && j->computed + 1 == j->known) {
+        kvc_replica_join_decode(e, r, job);
+        return;
+    }
+    if (!kvc_grow((void **)&r->chunk_jobs, &r->cap_chunks, r->n_chunks + 1,
+                  sizeof(*r->chunk_jobs))) {
+        e->nomem = true;
+        return;
+    }
+    r->chunk_jobs[r->n_chunks++] = job;
+    j->chunk = tokens;
+}
+
+/* Pages a job has to add to compute up to tokens. */
+static uint64_t more_pages(const struct kvc_engine *e, const struct kvc_job *j, uint64_t tokens)
+{
+    uint64_t need = kvc_div_up(tokens, e->page_tokens);
+    return need > j->alloc_pages ? need - j->alloc_pages : 0;
+}
+
+static void take_for(struct kvc_engine *e, struct kvc_replica *r, struct kvc_job *j,
+                     uint64_t tokens)
+{
+    uint64_t more = more_pages(e, j, tokens);
+    r->pool.by = j->tenant;
+    kvc_pool_take(&r->pool, more);
+    j->alloc_pages += more;
+}
+
+/* Pages are short: running requests get theirs one by one, in order. */
+static void grant_one_by_one(struct kvc_engine *e, struct kvc_replica *r, struct step_plan *plan)
+{
+    uint32_t next;
+    for (uint32_t job = r->running.head; job != KVC_NONE; job = next) {
+        struct kvc_job *j = &e->jobs[job];
+        uint64_t c = (uint64_t)(j->base + (int64_t)r->steps);
+        if (!j->decoding)
+            break;
+        if (c % e->page_tokens == 0) {
+            if (!make_room(e, r, job, KVC_BY_DECODING, 1, plan))
+                return;
+            kvc_pool_take(&r->pool, 1);
+        }
+        next = j->next;
+    }
+}
+
+/* Running requests: decoding ones a token each, then the one whose prompt is not done, if any; it
+ * is always the last, since a chunk ends early only where the budget does. */
+static void schedule_running(struct kvc_engine *e, struct kvc_replica *r, struct step_plan *plan)
+{
+    uint32_t last = r->running.tail;
+    bool partial = last != KVC_NONE && !e->jobs[last].decoding;
+    uint64_t decode_pages = kvc_replica_page_demand(e, r, r->steps, r->steps + 1);
+    r->pool.by = KVC_BY_DECODING;
+    if (kvc_pool_available(&r->pool) >= decode_pages)
+        kvc_pool_take(&r->pool, decode_pages);
+    else
+        grant_one_by_one(e, r, plan);
+    r->allocated = r->steps + 1;
+    kvc_replica_catch_up_to(e, r, r->steps + 1); /* they publish before the last one does */
+    plan->budget -= r->n_decode < plan->budget ? r->n_decode : plan->budget;
+    if (partial && r->running.tail == last && plan->budget && !e->jobs[last].decoding) {
+        struct kvc_job *j = &e->jobs[last];
+        uint64_t left = j->known - j->computed;
+        uint32_t tokens = (uint32_t)(left < plan->budget ? left : plan->budget);
+        uint64_t more = more_pages(e, j, (uint64_t)j->computed + tokens);
+        if (make_room(e, r, last, j->tenant, more, plan)) {
+            take_for(e, r, j, (uint64_t)j->computed + tokens);
+            add_chunk(e, r, last, tokens, plan);
+        }
+    }
+}
+
+static void start_running(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
+{
+    struct kvc_job *j = &e->jobs[job];
+    kvc_queue_push_back(e, &r->running, job);
+    j->running = true;
+    r->prefill_context += j->computed;
+    j->order = ++e->orders;
+    if (r->running.n > r->peak_running)
+        r->peak_running = r->running.n;
+    e->running_now++;
+    e->waiting_now--;
+    if (j->first_scheduled_ns == KVC_TIME_NONE) {
+        struct kvc_request_result *res = &e->results[j->request];
+        j->first_scheduled_ns = e->now;
+        res->queue_ns = e->now - j->queued_ns - res->load_ns;
+    }
+}
+
+/* The hit and what there is to load become the job's, then pages for tokens in all. What is loaded
+ * is held before pages are taken, so that it can't fall to what that evicts. */
+static void hold_hit(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
+                     struct kvc_path path, const struct kvc_reach *reach, uint64_t tokens)
+{
+    struct kvc_job *j = &e->jobs[job];
+    j->hit_blocks = e->block_tokens ? (uint32_t)kvc_div_up(reach->usable, e->block_tokens) : 0;
+    j->hit_pages = (uint32_t)kvc_pool_pages(&r->pool, j->hit_blocks);
+    j->held = j->hit_blocks;
+    j->offered = 0;
+    if (j->held)
+        kvc_pool_hold(&r->pool, path, 0, j->held);
+    j->alloc_pages = j->hit_pages;
+    if (reach->tokens > reach->usable) {
+        j->load_tokens = reach->tokens;
+        kvc_tiers_load(e, job, reach);
+    }
+    take_for(e, r, j, tokens);
+    kvc_job_set_computed(e, r, job, reach->usable);
+    if (!j->admitted) {
+        j->admitted = true;
+        kvc_tiers_ask(e, r, j->request);
+        kvc_replica_account_hit(e, r, job, reach);
+    }
+}
+
+static bool timed_out(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
+{
+    const struct kvc_job *j = &e->jobs[job];
+    const struct kvc_request_result *res = &e->results[j->request];
+    uint64_t timeout = e->sc->request_timeout_ns;
+    if (!timeout || j->admitted || e->now - res->arrival_ns <= timeout)
+        return false;
+    kvc_queue_remove(e, &r->waiting, job);
+    r->queued_tokens -= j->input;
+    e->waiting_now--;
+    kvc_engine_ended(e, job, KVC_FAILED);
+    return true;
+}
+
+/* Looks at the request in front of the waiting queue; false when it has to stay there. */
+static bool admit_waiting(struct kvc_engine *e, struct kvc_replica *r, struct step_plan *plan)
+{
+    uint32_t job = r->waiting.head;
+    struct kvc_job *j = &e->jobs[job];
+    if (timed_out(e, r, job))
+        return true;
+    struct kvc_path path = kvc_engine_path(e, j->leaf, 0);
+    uint64_t full = e->block_tokens ? j->known / e->block_tokens : 0;
+    uint32_t limit = full < j->path_blocks ? (uint32_t)full : j->path_blocks;
+    struct kvc_reach reach;
+    kvc_tiers_lookup(e, r, path, limit, j->known, &reach);
+    bool load = reach.tokens > reach.usable;
+    uint64_t left = j->known - reach.usable;
+    uint32_t tokens = (uint32_t)(left < plan->budget ? left : plan->budget);
+    r->blocked = r->looked = true; /* unless it is admitted */
+    if (!load && !e->sc->engine.chunked_prefill && left > plan->budget) {
+        if (r->n_chunks || r->n_decode)
+            return false;
+        tokens = (uint32_t)left;
+    }
+    uint64_t all = e->sc->engine.reserve_full_prompt || load ? j->known
+                                                             : (uint64_t)reach.usable + tokens;
+    uint32_t h = e->block_tokens ? (uint32_t)kvc_div_up(reach.usable, e->block_tokens) : 0;
+    uint64_t need = kvc_div_up(all, e->page_tokens), hit_pages = kvc_pool_pages(&r->pool, h);
+    need = need > hit_pages ? need - hit_pages : 0;
+    r->pool.by = j->tenant;
+    if (!kvc_pool_fits(&r->pool, path, h, need))
+        return false;
+    r->blocked = r->looked = false;
+    kvc_queue_remove(e, &r->waiting, job);
+    kvc_tiers_touch(e, r, path, limit, j->tenant);
+    hold_hit(e, r, job, path, &reach, load ? j->known : (uint64_t)reach.usable + tokens);
+    if (load) {
+        j->parked_ns = e->now;
+        j->order = ++e->orders;
+        r->parked++;
+        return true;
+    }
+    start_running(e, r, job);
+    add_chunk(e, r, job, tokens, plan);
+    return true;
+}
+
+static bool admit_ready(struct kvc_engine *e, struct kvc_replica *r, struct step_plan *plan)
+{
+    uint32_t job = r->ready.head;
+    struct kvc_job *j = &e->jobs[job];
+    uint64_t left = j->known - j->computed;
+    uint32_t tokens = (uint32_t)(left < plan->budget ? left : plan->budget);
+    if (!e->sc->engine.chunked_prefill && left > plan->budget) {
+        if (r->n_chunks || r->n_decode) {
+            r->blocked = true;
+            return false;
+        }
+        tokens = (uint32_t)left;
+    }
+    kvc_queue_remove(e, &r->ready, job);
+    start_running(e, r, job);
+    add_chunk(e, r, job, tokens, plan);
+    return true;
+}
+
+void kvc_replica_schedule(struct kvc_engine *e, struct kvc_replica *r)
+{
+    struct step_plan plan;
+    do { /* again at once when the only running request had to go */
+        plan = (struct step_plan){.budget = e->sc->engine.max_batched_tokens};
+        schedule_running(e, r, &plan);
+    } while (plan.preempted && !r->running.n);
+    r->blocked = r->looked = false;
+    r->retry = plan.preempted; /* nobody is admitted beside a preemption, but perhaps next time */
+    if (plan.preempted)
+        return;
+    while (plan.budget && !e->nomem && (r->ready.n || r->waiting.n)) {
+        if (r->running.n >= e->sc->engine.max_seqs) {
+            r->blocked = true;
+            return;
+        }
+        if (!(r->ready.n ? admit_ready(e, r, &plan) : admit_waiting(e, r, &plan)))
+            return;
+    }
+}
