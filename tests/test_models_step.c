@@ -130,7 +130,7 @@ static void more_work_is_never_faster(void **state)
 
 static uint64_t cost_ns(const struct kvc_decode_cost *c, uint64_t context)
 {
-    __int128 q48 = ((__int128)c->c0_q16 << 32) + (__int128)c->c1_q48 * (__int128)context;
+    __int128 q48 = (__int128)c->c0_q16 * ((__int128)1 << 32) + (__int128)c->c1_q48 * (__int128)context;
     return (uint64_t)((q48 + ((__int128)1 << 47)) >> 48);
 }
 
