@@ -36,9 +36,9 @@ static void names_are_dropped_by_windows(void **state)
             kvc_recent_tick(&clock, now);
             uint64_t current = now / clock.forget_ns;
             bool there = window[k] != UINT64_MAX && window[k] + 1 >= current;
-            const uint64_t *found = kvc_recent_find(&r, "abcdefghijkl" + k, 1);
+            const uint64_t *found = kvc_recent_find(&r, &"abcdefghijkl"[k], 1);
             assert_int_equal(found != NULL, there);
-            uint64_t *v = kvc_recent_get(&r, "abcdefghijkl" + k, 1, &fresh);
+            uint64_t *v = kvc_recent_get(&r, &"abcdefghijkl"[k], 1, &fresh);
             assert_non_null(v);
             assert_int_equal(fresh, !there);
             assert_int_equal(*v, there ? value[k] : 0);
