@@ -2,9 +2,9 @@
 #include "base/digest.h"
 
 #include "base/rng.h"
+#include "base/siphash.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define LONG ((size_t)4096) /* bytes from which on lanes pay */
 
@@ -12,16 +12,6 @@ void kvc_digest_init(struct kvc_digest *d)
 {
     d->a = 0x6b76636173740001u;
     d->b = 0;
-}
-
-static inline uint64_t word_at(const unsigned char *p)
-{
-    uint64_t word;
-    memcpy(&word, p, 8);
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    word = __builtin_bswap64(word);
-#endif
-    return word;
 }
 
 static inline uint64_t chained(uint64_t chain, uint64_t word)
@@ -36,10 +26,10 @@ static size_t add_lanes(struct kvc_digest *d, const unsigned char *p, size_t n)
     uint64_t a = d->a, b = a + 1, c = a + 2, e = a + 3;
     size_t at = 0;
     for (; n - at >= 32; at += 32) {
-        a = chained(a, word_at(p + at));
-        b = chained(b, word_at(p + at + 8));
-        c = chained(c, word_at(p + at + 16));
-        e = chained(e, word_at(p + at + 24));
+        a = chained(a, kvc_sip_word(p + at));
+        b = chained(b, kvc_sip_word(p + at + 8));
+        c = chained(c, kvc_sip_word(p + at + 16));
+        e = chained(e, kvc_sip_word(p + at + 24));
     }
     d->a = chained(chained(chained(chained(d->a, a), b), c), e);
     return at;
@@ -51,7 +41,7 @@ void kvc_digest_add(struct kvc_digest *d, const void *bytes, size_t n)
     size_t at = n >= LONG ? add_lanes(d, p, n) : 0;
     d->b += n;
     for (; n - at >= 8; at += 8)
-        d->a = chained(d->a, word_at(p + at));
+        d->a = chained(d->a, kvc_sip_word(p + at));
     if (at < n) {
         uint64_t word = 0;
         for (size_t i = 0; at + i < n; i++)
