@@ -87,16 +87,6 @@ static bool find_sites(struct kvc_kernel_table *t, const struct kvc_kernel_row *
     return true;
 }
 
-static size_t nearest_knot(const double *knot, size_t n, double x)
-{
-    size_t best = 0;
-
-    for (size_t i = 1; i < n; i++)
-        if (fabs(knot[i] - x) < fabs(knot[best] - x))
-            best = i;
-    return best;
-}
-
 /* ---- the matrix ---- */
 
 static bool allocate(struct grid *g)
@@ -143,7 +133,7 @@ static void gather(struct grid *g, const struct kvc_kernel_row *rows, size_t n,
         if (i > 0 && memcmp(rows[i].x, rows[i - 1].x, f->n_site * sizeof(double)) != 0)
             site++;
         for (size_t a = 0; a < f->n_axes; a++)
-            knot[a] = nearest_knot(t->knot[a], t->n_knots[a], log(rows[i].x[f->n_site + a]));
+            knot[a] = kvc_kernel_nearest(t->knot[a], t->n_knots[a], log(rows[i].x[f->n_site + a]));
         size_t cell = knot[0] * t->n_knots[1] + knot[1], at = site * t->n_cells + cell;
         g->value[at] += log(rows[i].ns / f->form(t->constants, t->params, peaks, rows[i].x));
         g->filled[at]++;

@@ -263,7 +263,7 @@ static size_t site_values(const struct kvc_kernel_table *t, size_t i, double *va
     return n;
 }
 
-static size_t nearest_value(const double *value, size_t n, double v)
+size_t kvc_kernel_nearest(const double *value, size_t n, double v)
 {
     size_t best = 0;
 
@@ -291,7 +291,7 @@ static void write_sites(const struct kvc_kernel_table *t, const double *step, st
     kvc_json_close(j);
     for (size_t s = 0; s < t->n_sites; s++) {
         for (size_t i = 0; i < t->family->n_site; i++) {
-            size_t k = nearest_value(value[i], n[i], t->site[s * KVC_KERNEL_SITE + i]);
+            size_t k = kvc_kernel_nearest(value[i], n[i], t->site[s * KVC_KERNEL_SITE + i]);
             char c = digit((double)k - STEPS);
             kvc_text_addn(&text, &c, 1);
         }

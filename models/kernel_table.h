@@ -59,4 +59,7 @@ double kvc_kernel_curve_ns(const struct kvc_kernel_curve *curve, const struct kv
 double kvc_kernel_site_distance(const struct kvc_kernel_table *table, const double *a,
                                 const double *b);
 
+/* Which of n values is nearest to v, of equals the first. */
+size_t kvc_kernel_nearest(const double *value, size_t n, double v);
+
 #endif
