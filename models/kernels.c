@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
-enum { OWN, OWN_FOREIGN, LIKE, LIKE_FOREIGN, OWN_NCCL, STORES };
+enum { OWN, OWN_FOREIGN, LIKE, LIKE_FOREIGN, OWN_NCCL, LIKE_NCCL, STORES };
 
 struct used {
     char name[48], value[96], source[256];
@@ -35,9 +35,9 @@ static const char *foreign_backend(const char *backend)
 
 static const struct kvc_kernel_store *store_at(struct kvc_kernels *k, int i)
 {
-    bool like = i == LIKE || i == LIKE_FOREIGN;
+    bool like = i == LIKE || i == LIKE_FOREIGN || i == LIKE_NCCL;
     const char *gpu = like ? k->gpu->kernels_like : k->gpu->id;
-    const char *backend = i == OWN_NCCL                         ? "nccl"
+    const char *backend = i == OWN_NCCL || i == LIKE_NCCL       ? "nccl"
                           : i == OWN_FOREIGN || i == LIKE_FOREIGN ? foreign_backend(k->backend)
                                                                   : k->backend;
 
@@ -179,7 +179,6 @@ static const char *gemm_key(enum kvc_dtype weights)
     case KVC_NVFP4:
         return "nvfp4";
     case KVC_BF16:
-    case KVC_MXFP4: /* only the experts are 4-bit */
         return "bfloat16";
     default:
         return NULL;
@@ -313,8 +312,10 @@ static bool find_mla(struct kvc_kernels *k, const char *family, enum kvc_dtype k
 {
     const char *key = kv == KVC_BF16 ? "bfloat16 bfloat16" : "bfloat16 fp8";
     const double site[KVC_KERNEL_SITE] = {heads};
+    /* vLLM's latent tables carry a host launch floor (120 to 210 us) that served runs don't show. */
+    bool launch_floor = strcmp(k->backend, "vllm") == 0;
 
-    if (!find_key(k, family, key, false, site, out))
+    if (!find_key(k, family, key, launch_floor, site, out))
         return false;
     note(k, name, out);
     return true;
@@ -333,6 +334,16 @@ bool kvc_kernels_mla_prefill(struct kvc_kernels *kernels, enum kvc_dtype kv, uin
 }
 
 /* ---- collectives ---- */
+
+/* A GPU that was not measured has the collectives of the one it is like, if their links are as
+ * fast: another link is no measure of this one. */
+static bool like_link(const struct kvc_kernels *k)
+{
+    const struct kvc_gpu *like = k->gpu->kernels_like ? kvc_gpu_find(k->gpu->kernels_like) : NULL;
+
+    return !k->gpu->kernels_measured && like &&
+           like->gpu_link_bytes_per_s.value == k->gpu->gpu_link_bytes_per_s.value;
+}
 
 /* A table that has this number of GPUs itself: nothing is known between counts. */
 static bool find_collective(struct kvc_kernels *k, int at, const char *family, uint32_t gpus,
@@ -361,10 +372,11 @@ bool kvc_kernels_allreduce(struct kvc_kernels *kernels, uint32_t gpus, double cu
 {
     struct kvc_kernel_answer graph, nccl;
 
+    bool like = like_link(kernels);
+
     memset(out, 0, sizeof *out);
-    /* Another GPU's links are no measure of this one's. */
-    if (!find_collective(kernels, OWN, "custom_allreduce", gpus, &graph) ||
-        !find_collective(kernels, OWN_NCCL, "nccl", gpus, &nccl))
+    if (!find_collective(kernels, like ? LIKE : OWN, "custom_allreduce", gpus, &graph) ||
+        !find_collective(kernels, like ? LIKE_NCCL : OWN_NCCL, "nccl", gpus, &nccl))
         return false;
     /* Far below the link (L40S: 1 GB/s of 32 among eight) says more of that machine than of others. */
     if (67108864e9 / kvc_kernel_answer_ns(&nccl, 67108864, 0) <

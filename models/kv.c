@@ -103,14 +103,21 @@ uint64_t kvc_llm_window_kv_bytes(const struct kvc_llm *llm, enum kvc_dtype kv, u
     return (uint64_t)((double)elements * kvc_dtype_bytes(kv) + 0.5);
 }
 
-/* Embeddings and head stay bf16; MXFP4 models keep all but the experts in bf16. */
+enum kvc_dtype kvc_llm_plain_dtype(const struct kvc_llm *llm, enum kvc_dtype weights)
+{
+    return weights == KVC_MXFP4 || (weights == KVC_INT4 && llm->experts) ? KVC_BF16 : weights;
+}
+
+/* Embeddings and head stay bf16. */
 uint64_t kvc_llm_weight_bytes(const struct kvc_llm *llm, enum kvc_dtype weights)
 {
     double params = llm->params_total_b * 1e9;
     double small = kvc_dtype_bytes(weights);
     double kept = 2.0 * llm->vocab * llm->hidden;
 
-    if (weights == KVC_MXFP4) {
+    if (weights == KVC_INT4 && llm->int4_group)
+        small = 0.5 + 2.0 / llm->int4_group;
+    if (kvc_llm_plain_dtype(llm, weights) != weights) {
         double experts = 3.0 * (llm->layers - llm->dense_layers) * llm->experts * llm->hidden *
                          llm->expert_intermediate;
         kept = params - experts;

@@ -33,6 +33,7 @@ struct kvc_llm {
     double params_total_b, params_active_b;     /* 1e9; 0 = not known */
     uint64_t kv_bytes_per_token_bf16;           /* stated: layers that grow, all ranks */
     const char *weights_dtype;                  /* as published */
+    uint32_t int4_group;                        /* int4 weights that share a scale; 128 where 0 */
     const char *no_step_model;                  /* why step times are refused, or NULL */
 };
 
@@ -89,6 +90,9 @@ uint64_t kvc_llm_kv_bytes_per_token(const struct kvc_llm *llm, enum kvc_dtype kv
 uint64_t kvc_llm_window_kv_bytes(const struct kvc_llm *llm, enum kvc_dtype kv, uint32_t tp,
                                  uint64_t tokens);
 uint64_t kvc_llm_weight_bytes(const struct kvc_llm *llm, enum kvc_dtype weights);
+/* The dtype of all weights but the experts': mxfp4, and int4 in models with experts, are theirs
+ * alone; the rest stays bf16. */
+enum kvc_dtype kvc_llm_plain_dtype(const struct kvc_llm *llm, enum kvc_dtype weights);
 
 /* ---- time of a step ---- */
 

@@ -144,6 +144,7 @@ static bool read_llm(const struct kvc_jval *v, struct kvc_llm *m)
         {"dense_layers", &m->dense_layers},
         {"indexer_dim", &m->indexer_dim},
         {"sparse_tokens", &m->sparse_tokens},
+        {"int4_group", &m->int4_group},
     };
 
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)

@@ -53,11 +53,11 @@ static enum kvc_status mla_products(struct products *p, struct kvc_step_model *m
         uint32_t n, k;
         enum kvc_dtype dtype;
     } shapes[] = {
-        {l->q_lora_rank + l->kv_lora_rank + l->qk_rope_dim, l->hidden, m->weights},
-        {heads * (l->qk_nope_dim + l->qk_rope_dim), l->q_lora_rank, m->weights},
+        {l->q_lora_rank + l->kv_lora_rank + l->qk_rope_dim, l->hidden, m->plain},
+        {heads * (l->qk_nope_dim + l->qk_rope_dim), l->q_lora_rank, m->plain},
         {l->kv_lora_rank, heads * l->qk_nope_dim, KVC_BF16},
         {heads * l->v_head_dim, l->kv_lora_rank, KVC_BF16},
-        {l->hidden, heads * l->v_head_dim, m->weights},
+        {l->hidden, heads * l->v_head_dim, m->plain},
     };
 
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
@@ -82,16 +82,16 @@ static enum kvc_status attention_products(struct products *p, struct kvc_step_mo
     if (l->kv_lora_rank)
         return mla_products(p, m, err);
     status =
-        add_product(p, m, m->weights, full,
+        add_product(p, m, m->plain, full,
                     (queries + 2 * ceil_div(l->kv_heads, m->tp)) * l->head_dim, l->hidden, err);
     if (status == KVC_OK)
-        status = add_product(p, m, m->weights, full, l->hidden, heads * l->head_dim, err);
+        status = add_product(p, m, m->plain, full, l->hidden, heads * l->head_dim, err);
     if (status == KVC_OK && window > 0)
-        status = add_product(p, m, m->weights, window,
+        status = add_product(p, m, m->plain, window,
                              (heads + 2 * ceil_div(l->window_kv_heads, m->tp)) * l->window_head_dim,
                              l->hidden, err);
     if (status == KVC_OK && window > 0)
-        status = add_product(p, m, m->weights, window, l->hidden, heads * l->window_head_dim, err);
+        status = add_product(p, m, m->plain, window, l->hidden, heads * l->window_head_dim, err);
     return status;
 }
 
@@ -105,21 +105,21 @@ static enum kvc_status layer_products(struct products *p, struct kvc_step_model 
     enum kvc_status status = attention_products(p, m, err);
 
     if (status == KVC_OK)
-        status = add_product(p, m, m->weights, l->linear_layers, ceil_div(l->linear_width, m->tp),
+        status = add_product(p, m, m->plain, l->linear_layers, ceil_div(l->linear_width, m->tp),
                              l->hidden, err);
     if (status == KVC_OK)
-        status = add_product(p, m, m->weights, l->linear_layers, l->hidden,
+        status = add_product(p, m, m->plain, l->linear_layers, l->hidden,
                              ceil_div(l->linear_value_width, m->tp), err);
     if (status == KVC_OK)
-        status = add_product(p, m, m->weights, dense, 2 * inter, l->hidden, err);
+        status = add_product(p, m, m->plain, dense, 2 * inter, l->hidden, err);
     if (status == KVC_OK)
-        status = add_product(p, m, m->weights, dense, l->hidden, inter, err);
+        status = add_product(p, m, m->plain, dense, l->hidden, inter, err);
     if (status == KVC_OK && l->experts)
         status = add_product(p, m, KVC_BF16, sparse, l->experts, l->hidden, err);
     if (status == KVC_OK && l->experts)
-        status = add_product(p, m, m->weights, sparse, 2 * shared, l->hidden, err);
+        status = add_product(p, m, m->plain, sparse, 2 * shared, l->hidden, err);
     if (status == KVC_OK && l->experts)
-        status = add_product(p, m, m->weights, sparse, l->hidden, shared, err);
+        status = add_product(p, m, m->plain, sparse, l->hidden, shared, err);
     return status;
 }
 
@@ -294,7 +294,6 @@ static enum kvc_status check_shape(const struct kvc_step_config *c, struct kvc_e
     return KVC_OK;
 }
 
-/* gpt-oss: bf16 elsewhere, experts in 4 bits; others have one dtype throughout. */
 static enum kvc_status build(struct kvc_step_model *m, struct kvc_error *err)
 {
     struct kvc_gemm head;
@@ -353,6 +352,7 @@ enum kvc_status kvc_step_model_create(struct kvc_step_model **out,
     m->gpu = *config->gpu;
     m->engine = *engine;
     m->weights = config->weights;
+    m->plain = kvc_llm_plain_dtype(config->llm, config->weights);
     m->kv = config->kv;
     m->tp = config->tp;
     m->ep = config->ep;

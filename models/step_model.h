@@ -31,6 +31,7 @@ struct kvc_step_model {
     struct kvc_gpu gpu;
     struct kvc_engine_profile engine;
     enum kvc_dtype weights, kv;
+    enum kvc_dtype plain; /* of all weights but the experts' */
     uint32_t tp, ep;
 
     struct kvc_token_table

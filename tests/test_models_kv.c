@@ -133,6 +133,14 @@ static void dense_parameters_add_up(void **state)
     /* the published checkpoint is 65.2 GB */
     double oss = (double)kvc_llm_weight_bytes(kvc_llm_find("gpt-oss-120b"), KVC_MXFP4);
     assert_true(fabs(oss / 65.2e9 - 1) < 0.02);
+    /* Kimi's int4 checkpoints, experts in groups of 32 and the rest bf16, are 64 files of slightly
+     * less than 10 GB with their vision tower; all of it at 4.5 bits would be 583 GB (Unsloth). */
+    const struct kvc_llm *kimi = kvc_llm_find("Kimi-K2.5");
+    double int4 = (double)kvc_llm_weight_bytes(kimi, KVC_INT4);
+    assert_true(int4 > 583e9 && int4 < 640e9);
+    assert_int_equal(kvc_llm_plain_dtype(kimi, KVC_INT4), KVC_BF16);
+    assert_int_equal(kvc_llm_plain_dtype(kimi, KVC_NVFP4), KVC_NVFP4);
+    assert_int_equal(kvc_llm_plain_dtype(kvc_llm_find("Llama-3.1-8B"), KVC_INT4), KVC_INT4);
 }
 
 static void names_are_found_in_any_spelling(void **state)
@@ -192,7 +200,8 @@ static void promised_profiles_exist(void **state)
 {
     (void)state;
     static const char *const gpus[] = {"h100-sxm", "h200-sxm",  "b200-sxm",
-                                       "gh200-96", "gh200-144", "mi300x"};
+                                       "gh200-96", "gh200-144", "mi300x",
+                                       "b300-sxm", "gb300",     "gb200"};
     static const char *const links[] = {"pcie4-x16",    "pcie5-x16", "nvlink-c2c", "nvme-gen4-x4",
                                         "nvme-gen5-x4", "gds",       "rdma-100",   "rdma-200",
                                         "rdma-400",     "tcp-25",    "tcp-100",    "object-store"};

@@ -4,7 +4,7 @@
 
 Usage: make_profiles.py SHARED_DIR OUT_DIR
 
-SHARED_DIR holds hardware.json and llm_models.json. Every figure keeps its kind and source; a figure
+SHARED_DIR holds hardware.json and llm_models.json; what they lack is in MORE_GPUS and MORE_LLMS. Every figure keeps its kind and source; a figure
 that no source states is written with kind "assumed" and the reason. links.json and prices.json are
 kept by hand.
 """
@@ -15,19 +15,22 @@ import sys
 DRIVER = {"h100_sxm": 85e9, "h200_sxm": 150e9, "b200_sxm": 191e9}
 LINKS = {"h100_sxm": "pcie5-x16", "h200_sxm": "pcie5-x16", "b200_sxm": "pcie5-x16",
          "gh200_96": "nvlink-c2c", "gh200_144": "nvlink-c2c", "gb200": "nvlink-c2c-gb200",
-         "a100_80": "pcie4-x16", "l40s": "pcie4-x16"}
+         "gb300": "nvlink-c2c-gb200", "a100_80": "pcie4-x16", "l40s": "pcie4-x16"}
 MEASURED = ("h100_sxm", "h200_sxm", "b200_sxm", "gb200", "a100_80", "l40s")
 ALSO = {"a100_80": "a100_sxm"}
 # Whose kernels serve, as shares of peak, where a GPU was not measured: the nearest architecture.
 LIKE = {"h200_sxm": "h100_sxm", "h100_sxm": "h200_sxm", "gh200_96": "h100_sxm", "gh200_144": "h200_sxm",
-        "h100_pcie": "h100_sxm", "h800": "h100_sxm", "h20": "h100_sxm", "b200_sxm": "gb200",
+        "b300_sxm": "b200_sxm", "gb300": "gb200", "h100_pcie": "h100_sxm", "h800": "h100_sxm", "h20": "h100_sxm", "b200_sxm": "gb200",
         "gb200": "b200_sxm", "a100_80": "h100_sxm", "l40s": "h100_sxm", "mi300x": "h100_sxm"}
 
 
 # How the checkpoint is published, where it isn't bf16.
 WEIGHTS = {"DeepSeek-V3": "fp8_block", "DeepSeek-R1": "fp8_block", "DeepSeek-V3.2": "fp8_block",
-           "Kimi-K2": "fp8_block", "MiniMax-M2.5": "fp8_block", "gpt-oss-20b": "mxfp4", "gpt-oss-120b": "mxfp4",
+           "Kimi-K2": "fp8_block", "Kimi-K2.5": "int4", "MiniMax-M2.5": "fp8_block", "gpt-oss-20b": "mxfp4", "gpt-oss-120b": "mxfp4",
            "Mistral-Medium-3.5-128B": "fp8"}
+
+# Checkpoints whose int4 weights carry a scale for fewer than 128 of them.
+INT4_GROUP = {"Kimi-K2.5": 32}
 
 
 def fig(value, kind, source):
@@ -36,6 +39,38 @@ def fig(value, kind, source):
 
 def scaled(f, by):
     return fig(round(f["value"] * by, 3), f["kind"], f["source"])
+
+
+def ultra(i, name, yaml, memory, bytes_s, bf16, fp8, fp4, watt, nic, like):
+    """A Blackwell Ultra GPU in the form of hardware.json: no kernels or copies of it were measured."""
+    d = "NVIDIA Blackwell Ultra datasheet as in " + yaml
+    ds = {"value": 64, "kind": "assumed", "source": "PCIe Gen5 x16 host; the datasheet has Gen6"}
+    copies = {"h2d_measured": fig(201, "assumed", "as gb200"),
+              "d2h_measured": fig(193, "assumed", "as gb200")} if like == "gb200" else {}
+    return {"id": i, "name": name, "memory_gb": fig(memory, "measured", "as nvidia-smi reports it, " + yaml),
+            "hbm_gb_s": {"datasheet": fig(bytes_s, "datasheet", d)},
+            "tflops_dense": {"bf16": fig(bf16, "datasheet", d), "fp8": fig(fp8, "datasheet", d),
+                             "fp4": fig(fp4, "datasheet", d)},
+            "host_link": {"datasheet_gb_s_per_dir": ds, **copies},
+            "gpu_link": {"datasheet_gb_s_per_dir": fig(900, "datasheet", d)},
+            "nic_gbit_per_gpu": fig(nic, "datasheet", d), "tdp_w": fig(watt, "datasheet", d),
+            "rental": {"low": None, "high": None, "typical": None, "quotes": [], "like": like}}
+
+
+MORE_GPUS = [
+    ultra("b300_sxm", "NVIDIA B300 SXM 288GB", "simone-chen/aiconfigurator systems/b300_sxm.yaml @84ba8996",
+          288.400343, 7750, 2250, 4500, 14000, 1100, 800, "b200_sxm"),
+    ultra("gb300", "NVIDIA GB300 (per GPU, NVL72)", "liyuanzhe1991/aiconfigurator systems/gb300.yaml @f2b9379c",
+          298.013688, 8000, 2500, 5000, 15000, 1400, 200, "gb200")]
+
+
+def more_llms(models):
+    """Models that share another's geometry."""
+    k2 = dict(next(m for m in models if m["name"] == "Kimi-K2"))
+    k2.update(name="Kimi-K2.5", max_position_embeddings=262144,
+              source="geometry of Kimi-K2, as the text_config of public kimi_k25 configurations; routed experts in int4 in groups "
+                     "of 32, the rest bf16 (ROCm/ATOM recipes/Kimi-K2.5.md); vision tower not counted")
+    return [k2]
 
 
 def gpu(s):
@@ -62,6 +97,8 @@ def gpu(s):
     elif r["low"] and r["high"]:
         usd = fig(round((r["low"] + r["high"]) / 2, 2), "assumed",
                   f"middle of posted prices {r['low']}..{r['high']}: {r['quotes'][0]['source']}")
+    elif "like" in r:
+        usd = fig(5.5, "assumed", "no posted price seen; about a B200's")
     else:
         usd = fig(3.0, "assumed", "no posted price seen; about an H100's")
     nic = s["nic_gbit_per_gpu"]
@@ -135,6 +172,8 @@ def llm(m):
                  linear_value_width=lin["value_heads"] * lin["value_dim"])
     if sp:
         o.update(indexer_dim=sp["index_head_dim"], sparse_tokens=sp["index_topk"])
+    if m["name"] in INT4_GROUP:
+        o["int4_group"] = INT4_GROUP[m["name"]]
     if moe and o["intermediate"] and o["params_total_b"]:
         o["dense_layers"] = dense_layers(o)
     if m.get("compressed_attention"):
@@ -179,10 +218,10 @@ def main():
     shared, out = sys.argv[1:3]
     hw = json.load(open(f"{shared}/hardware.json"))
     write(f"{out}/hardware.json", {"schema": "kvcast.hardware.v1", "date": hw["date"],
-                                   "gpus": [gpu(s) for s in hw["systems"]]})
+                                   "gpus": [gpu(s) for s in hw["systems"] + MORE_GPUS]})
     ms = json.load(open(f"{shared}/llm_models.json"))
     write(f"{out}/llms.json", {"schema": "kvcast.llms.v1", "date": ms["date"],
-                               "llms": [llm(m) for m in ms["models"]]})
+                               "llms": [llm(m) for m in ms["models"] + more_llms(ms["models"])]})
     write(f"{out}/tables_mi300x_vllm.json", mi300x())
 
 
