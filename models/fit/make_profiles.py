@@ -15,13 +15,40 @@ import sys
 DRIVER = {"h100_sxm": 85e9, "h200_sxm": 150e9, "b200_sxm": 191e9}
 LINKS = {"h100_sxm": "pcie5-x16", "h200_sxm": "pcie5-x16", "b200_sxm": "pcie5-x16",
          "gh200_96": "nvlink-c2c", "gh200_144": "nvlink-c2c", "gb200": "nvlink-c2c-gb200",
-         "gb300": "nvlink-c2c-gb200", "a100_80": "pcie4-x16", "l40s": "pcie4-x16"}
-MEASURED = ("h100_sxm", "h200_sxm", "b200_sxm", "gb200", "a100_80", "l40s")
+         "gb300": "nvlink-c2c-gb200", "a100_80": "pcie4-x16", "l40s": "pcie4-x16", "rtx_4090": "pcie4-x16"}
+MEASURED = ("h100_sxm", "h200_sxm", "b200_sxm", "gb200", "a100_80", "l40s", "rtx_pro_6000")
 ALSO = {"a100_80": "a100_sxm"}
 # Whose kernels serve, as shares of peak, where a GPU was not measured: the nearest architecture.
 LIKE = {"h200_sxm": "h100_sxm", "h100_sxm": "h200_sxm", "gh200_96": "h100_sxm", "gh200_144": "h200_sxm",
         "b300_sxm": "b200_sxm", "gb300": "gb200", "h100_pcie": "h100_sxm", "h800": "h100_sxm", "h20": "h100_sxm", "b200_sxm": "gb200",
-        "gb200": "b200_sxm", "a100_80": "h100_sxm", "l40s": "h100_sxm", "mi300x": "h100_sxm"}
+        "gb200": "b200_sxm", "a100_80": "h100_sxm", "l40s": "h100_sxm", "mi300x": "h100_sxm",
+        "rtx_4090": "rtx_pro_6000", "rtx_pro_6000": "l40s"}
+
+
+# Workstation and desktop GPUs, which the collected systems lack: their data sheets' figures.
+PRO, ADA = "RTX PRO 6000 Blackwell as announced (videocardz, 2025-03)", "waredb.com GeForce RTX 4090 page"
+PCIE5, PCIE4 = "PCIe Gen5 x16", "PCIe Gen4 x16"
+
+
+def desktop(i, name, gb, gb_source, gb_s, bf16, bf16_kind, bf16_source, fp4, pcie, per_dir, watts, source):
+    def f(value, kind="datasheet", text=source):
+        return {"value": value, "kind": kind, "source": text}
+    return {"id": i, "name": name, "memory_gb": f(gb, gb_source[0], gb_source[1]), "hbm_gb_s": {"datasheet": f(gb_s)},
+            "tflops_dense": {"bf16": f(bf16, bf16_kind, bf16_source), "fp8": f(2 * bf16, bf16_kind, bf16_source),
+                             "fp4": f(fp4, bf16_kind, bf16_source) if fp4 else None},
+            "host_link": {"type": pcie, "datasheet_gb_s_per_dir": f(per_dir, "datasheet", pcie)},
+            "gpu_link": {"datasheet_gb_s_per_dir": f(per_dir, "datasheet", pcie + ", no NVLink")},
+            "nic_gbit_per_gpu": f(100, "assumed", "a workstation's"), "tdp_w": f(watts),
+            "rental": {"low": None, "high": None, "typical": None, "quotes": []}}
+
+
+DESKTOP = [
+    desktop("rtx_pro_6000", "NVIDIA RTX PRO 6000 Blackwell 96GB", 96, ("datasheet", PRO), 1792, 503.8, "datasheet",
+            PRO + ": an eighth of the 4000 TOPS stated for sparse fp4", 2015, PCIE5, 64, 600, PRO),
+    desktop("rtx_4090", "NVIDIA GeForce RTX 4090 24GB", 25.25,
+            ("measured", "25250627584 bytes by the driver (LLMServingSim bench meta.json @5daddb2)"), 1008, 165.2, "datasheet",
+            ADA + ", fp32 accumulation", None, PCIE4, 32, 450, ADA),
+]
 
 
 # How the checkpoint is published, where it isn't bf16.
@@ -209,6 +236,18 @@ def mi300x():
     return {"schema": "kvcast.kernels.v2", "gpu": "mi300x", "backend": "vllm", "version": "0", "tables": tables}
 
 
+def rtx4090():
+    """No tables of RTX 4090 are public: matrix products and decode attention by published single points."""
+    read = "921 GB/s read (clpeak, krrishnarraj/clpeak#106, at 248 W)"
+    points = "158.6 TFLOP/s fp16 at 8192 cubed (mli/transformers-benchmarks#4) and " + read
+    tables = [{"family": family, "key": key, "kind": "assumed", "source": source, "constants": constants, "params": params,
+               "range": "a closed form; not measured as a table"} for family, key, source, constants, params in (
+        ("gemm", "bfloat16", points + "; launch as H100's", [3600, 0.96, 0.914], [2, 2, 0, 0]),
+        ("generation_attention", "bfloat16 bfloat16 d128 w0", read + "; launch as RTX PRO 6000's", [14320, 0.914],
+         [2, 128, 0, 0]))]
+    return {"schema": "kvcast.kernels.v2", "gpu": "rtx_4090", "backend": "vllm", "version": "0", "tables": tables}
+
+
 def write(path, obj):
     with open(path, "w") as f:
         f.write(json.dumps(obj, indent=1) + "\n")
@@ -218,11 +257,12 @@ def main():
     shared, out = sys.argv[1:3]
     hw = json.load(open(f"{shared}/hardware.json"))
     write(f"{out}/hardware.json", {"schema": "kvcast.hardware.v1", "date": hw["date"],
-                                   "gpus": [gpu(s) for s in hw["systems"] + MORE_GPUS]})
+                                   "gpus": [gpu(s) for s in hw["systems"] + MORE_GPUS + DESKTOP]})
     ms = json.load(open(f"{shared}/llm_models.json"))
     write(f"{out}/llms.json", {"schema": "kvcast.llms.v1", "date": ms["date"],
                                "llms": [llm(m) for m in ms["models"] + more_llms(ms["models"])]})
     write(f"{out}/tables_mi300x_vllm.json", mi300x())
+    write(f"{out}/tables_rtx_4090_vllm.json", rtx4090())
 
 
 main()

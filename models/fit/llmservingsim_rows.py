@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""llmservingsim_rows.py SRC OUT: LLMServingSim's layer profile of RTX PRO 6000 (vLLM, bf16, one GPU)
+as kernel rows with aiconfigurator's columns, for kvcast calibrate."""
+import csv, io, subprocess, sys
+
+# layer -> (n, k), heads, KV heads of a model; every head is 128 wide
+MODELS = {
+    "meta-llama_Llama-3.1-8B": ({"qkv_proj": (6144, 4096), "o_proj": (4096, 4096), "gate_up_proj": (28672, 4096),
+                                 "down_proj": (4096, 14336), "lm_head": (128256, 4096)}, 32, 8),
+    "Qwen_Qwen3-32B": ({"qkv_proj": (10240, 5120), "o_proj": (5120, 8192), "gate_up_proj": (51200, 5120),
+                        "down_proj": (5120, 25600), "lm_head": (151936, 5120)}, 64, 8),
+    "Qwen_Qwen3-30B-A3B-Instruct-2507": ({"qkv_proj": (5120, 2048), "o_proj": (2048, 4096),
+                                          "lm_head": (151936, 2048)}, 32, 4),
+}
+
+
+def rows(path):
+    text = subprocess.check_output(["zstd", "-dc", path], text=True) if path.endswith(".zst") else open(path).read()
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def write(path, columns, lines):
+    with open(path, "w") as f:
+        f.write(columns + "\n" + "".join(",".join(map(str, x)) + "\n" for x in lines))
+
+
+def main():
+    src, out = sys.argv[1:3]
+    gemm, past, decode = [], [], []
+    for model, (shapes, heads, kv_heads) in MODELS.items():
+        base = f"{src}/rtxpro6000_v1_{model}_bf16_tp1_"
+        for part, axis in (("dense.csv", "tokens"), ("per_sequence.csv", "sequences")):
+            for r in rows(base + part):
+                if r["layer"] in shapes:
+                    n, k = shapes[r["layer"]]
+                    gemm.append(("bfloat16", r[axis], n, k, float(r["time_us"]) / 1e3))
+        for r in rows(base + "attention.csv.zst"):
+            q, p, n, c = (int(r[x]) for x in ("prefill_chunk", "kv_prefill", "n_decode", "kv_decode"))
+            ms = float(r["time_us"]) / 1e3
+            head = (heads, kv_heads, 128, "bfloat16", "bfloat16")
+            if n == 0 and p == 0 and q:
+                past.append((1, q) + head + (0, 0, ms))
+            elif q == 0 and n:
+                decode.append((n, 1) + head + (0, c - 1, ms))
+    name = lambda family: f"{out}/rtx_pro_6000__{family}__vllm__v1.csv"
+    write(name("gemm"), "gemm_dtype,m,n,k,latency", gemm)
+    heads = "batch_size,isl,num_heads,num_key_value_heads,head_dim,attn_dtype,kv_cache_dtype,window_size,step,latency"
+    write(name("context_attention"), heads, past)
+    write(name("generation_attention"), heads, decode)
+
+
+main()
