@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # build_tables.sh KVCAST KERNELS_DIR OUT_DIR [SYSTEM_BACKEND..]: fits models/profiles/tables_*.json
-# from KERNELS_DIR/aic, one profile per GPU and engine backend, NCCL apart.
+# from KERNELS_DIR/aic and llmservingsim, one profile per GPU and engine backend, NCCL apart.
 set -e
 kvcast=$1 aic=$2/aic out=$3
 shift 3
@@ -27,3 +27,13 @@ for system in h100_sxm h200_sxm b200_sxm gb200 a100_sxm l40s; do
         echo "tables_$name.json $(wc -c < "$out/tables_$name.json")"
     done
 done
+
+# LLMServingSim profiled RTX PRO 6000 layer by layer.
+case " ${*:-rtx_pro_6000_vllm} " in *" rtx_pro_6000_vllm "*)
+    rows=$(mktemp -d)
+    trap 'rm -r "$rows"' EXIT
+    python3 "$(dirname "$0")/llmservingsim_rows.py" "$aic/../llmservingsim" "$rows"
+    "$kvcast" calibrate --kernels "$rows"/*.csv --origin "LLMServingSim @5daddb2" \
+        -o "$out/tables_rtx_pro_6000_vllm.json" --quiet
+    echo "tables_rtx_pro_6000_vllm.json $(wc -c < "$out/tables_rtx_pro_6000_vllm.json")" ;;
+esac
