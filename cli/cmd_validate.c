@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cli/trace_args.h"
+#include "cli/validate_requests.h"
 #include "cli/validate_rows.h"
 #include "studies/kernel_study.h"
 
@@ -21,6 +22,11 @@ static const struct kvc_cli_option options[] = {
     {"profile", "F", NULL, "predict from this profile instead of the program's own"},
     {"like", "GPU", NULL, "predict from that GPU's tables, as if this one had none"},
     {"tables", NULL, NULL, "a line per table (shape of head, kernel) instead of per dtype"},
+    {"requests", "F", NULL,
+     "what a served run measured of each request: JSON lines with queued_ts, first_token_ts and "
+     "last_token_ts, or the CSV of replay --requests"},
+    {"format", "NAME", "auto", "format of the trace that goes with --requests"},
+    KVC_CLI_LOG_OPTIONS,
     {NULL, NULL, NULL, NULL},
 };
 
@@ -273,6 +279,8 @@ static int run(struct kvc_cli *cli)
 
     if (kvc_cli_value(cli, "rows"))
         return kvc_validate_rows(cli);
+    if (kvc_cli_value(cli, "requests"))
+        return kvc_validate_requests(cli);
     if (!kvc_cli_flag(cli, "kernels"))
         return kvc_cli_usage(cli, "say what to hold predictions against: --rows F.csv of engine "
                                   "runs or --kernels FILE.csv");
@@ -296,7 +304,7 @@ static int run(struct kvc_cli *cli)
 
 const struct kvc_cli_command kvc_cmd_validate = {
     .name = "validate",
-    .arguments = "--rows F.csv | --kernels [FILE.csv..]",
+    .arguments = "--rows F.csv | --kernels [FILE.csv..] | --requests F [TRACE] [--KEY VALUE..]",
     .summary = "predictions beside measured results",
     .description =
         "--rows: each measured run of a serving engine (closed loop: so many clients, prompts of "
@@ -311,7 +319,13 @@ const struct kvc_cli_command kvc_cmd_validate = {
         "peaks: its target is 20 %.\n"
         "Without a file: what the program's own tables state of themselves, the mean absolute "
         "error on a quarter of the rows and of the shapes kept aside while fitting, its median "
-        "over files against the target, as Markdown.",
+        "over files against the target, as Markdown.\n"
+        "--requests: replays TRACE (the log itself where none is given: its prompts then share "
+        "nothing known) on the engine that the scenario keys name, and holds mean and percentiles "
+        "of TTFT, TPOT and E2E against what the log says. A meta.json beside the log, as vLLM's "
+        "benchmark scripts write it, says what the keys don't. Times of an engine's clock have no "
+        "front end in them, so none is predicted.",
     .options = options,
+    .scenario_keys = true,
     .run = run,
 };

@@ -3,6 +3,7 @@
 # accuracy.sh SHARED: writes docs/accuracy.md to stdout ('make accuracy').
 aic=$1/kernels/aic
 silicon=$1/validation/aiconfigurator_silicon/silicon_sample.csv.zst
+bench=$1/validation/llmservingsim_bench
 kvcast=${KVCAST:-build/kvcast}
 
 cat <<'TEXT'

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "studies/request_log.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "models/profiles.h"
+#include "studies/csv_table.h"
+
+#define LONGEST_S 1e7 /* what passes for a latency */
+
+static enum kvc_status add(struct kvc_measured_log *log, double input, double output, double ttft_s,
+                           double e2e_s, const char *path, uint64_t line, struct kvc_error *err)
+{
+    bool counts = input >= 1 && input <= UINT32_MAX && output >= 1 && output <= UINT32_MAX;
+
+    if (!counts || !(ttft_s >= 0) || !(e2e_s >= ttft_s) || !(e2e_s < LONGEST_S))
+        return kvc_fail_at(err, KVC_ERR_INPUT, path, line, NULL,
+                           "tokens of prompt and answer, or first and last token in that order, "
+                           "are missing or make no sense");
+    if (!kvc_grow((void **)&log->request, &log->cap, log->n + 1, sizeof *log->request))
+        return kvc_fail_nomem(err);
+    log->request[log->n++] = (struct kvc_measured_request){
+        (uint32_t)input, (uint32_t)output, (uint64_t)(ttft_s * 1e9 + 0.5),
+        (uint64_t)(e2e_s * 1e9 + 0.5)};
+    return KVC_OK;
+}
+
+/* ---- JSON lines ---- */
+
+static double at(const struct kvc_jval *row, const char *key)
+{
+    return kvc_profile_number(row, key, NAN);
+}
+
+static enum kvc_status add_json(struct kvc_measured_log *log, const char *text, size_t n,
+                                const char *path, uint64_t line, struct kvc_error *err)
+{
+    struct kvc_jval *row;
+    enum kvc_status status = kvc_json_parse(&row, text, n, false, path, line, err);
+
+    if (status != KVC_OK)
+        return status;
+    double queued = at(row, "queued_ts"), first = at(row, "first_token_ts");
+    double last = at(row, "last_token_ts");
+    status = add(log, at(row, "input_toks"), at(row, "output_toks"), first - queued,
+                 last - queued, path, line, err);
+    kvc_json_free(row);
+    return status;
+}
+
+static enum kvc_status read_json(struct kvc_measured_log *log, const char *path,
+                                 struct kvc_error *err)
+{
+    struct kvc_stream *stream;
+    struct kvc_lines lines;
+    enum kvc_line_kind kind = KVC_LINE_TEXT;
+    const char *text;
+    size_t n;
+    uint64_t line = 0;
+    enum kvc_status status = kvc_stream_open(&stream, path, err);
+
+    if (status != KVC_OK)
+        return status;
+    if (!kvc_lines_init(&lines, stream))
+        status = kvc_fail_nomem(err);
+    log->engine_clock = true;
+    while (status == KVC_OK) {
+        status = kvc_lines_next(&lines, &kind, &text, &n, err);
+        if (status != KVC_OK || kind != KVC_LINE_TEXT)
+            break;
+        line++;
+        if (n)
+            status = add_json(log, text, n, path, line, err);
+    }
+    kvc_lines_clear(&lines);
+    kvc_stream_close(stream);
+    return status;
+}
+
+/* ---- CSV ---- */
+
+static double cell(struct kvc_csv_table *t, const char *column)
+{
+    const char *text = kvc_csv_table_cell(t, column);
+    char *end;
+    double v = strtod(text, &end);
+
+    return end == text ? NAN : v;
+}
+
+static enum kvc_status read_csv(struct kvc_measured_log *log, const char *path,
+                                struct kvc_error *err)
+{
+    static const char *const columns[] = {"input_tokens", "output_tokens", "ttft_ms", "e2e_ms"};
+    struct kvc_csv_table t;
+    bool more = true;
+    enum kvc_status status = kvc_csv_table_open(&t, path, err);
+
+    for (size_t i = 0; i < 4 && status == KVC_OK; i++)
+        if (!kvc_csv_table_has(&t, columns[i]))
+            status = kvc_fail_at(err, KVC_ERR_INPUT, path, 1, columns[i],
+                                 "no such column; input_tokens, output_tokens, ttft_ms and e2e_ms "
+                                 "are expected, or JSON lines with queued_ts, first_token_ts and "
+                                 "last_token_ts");
+    while (status == KVC_OK) {
+        status = kvc_csv_table_next(&t, &more, err);
+        if (status != KVC_OK || !more)
+            break;
+        const char *outcome = kvc_csv_table_cell(&t, "outcome");
+        if (!*outcome || strcmp(outcome, "completed") == 0)
+            status = add(log, cell(&t, columns[0]), cell(&t, columns[1]), cell(&t, columns[2]) / 1e3,
+                         cell(&t, columns[3]) / 1e3, path, t.line, err);
+    }
+    kvc_csv_table_close(&t);
+    return status;
+}
+
+/* The first byte decides. */
+static enum kvc_status begins_like_json(const char *path, bool *json, struct kvc_error *err)
+{
+    struct kvc_stream *stream;
+    struct kvc_lines lines;
+    enum kvc_line_kind kind;
+    const char *text;
+    size_t n;
+    enum kvc_status status = kvc_stream_open(&stream, path, err);
+
+    if (status != KVC_OK)
+        return status;
+    status = kvc_lines_init(&lines, stream) ? kvc_lines_next(&lines, &kind, &text, &n, err)
+                                            : kvc_fail_nomem(err);
+    *json = status == KVC_OK && kind == KVC_LINE_TEXT && n && text[0] == '{';
+    kvc_lines_clear(&lines);
+    kvc_stream_close(stream);
+    return status;
+}
+
+enum kvc_status kvc_measured_log_read(struct kvc_measured_log *out, const char *path,
+                                      struct kvc_error *err)
+{
+    bool json = false;
+    enum kvc_status status = begins_like_json(path, &json, err);
+
+    memset(out, 0, sizeof *out);
+    if (status == KVC_OK)
+        status = json ? read_json(out, path, err) : read_csv(out, path, err);
+    if (status == KVC_OK && out->n == 0)
+        status = kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL, "no finished request in it");
+    if (status != KVC_OK)
+        kvc_measured_log_clear(out);
+    return status;
+}
+
+void kvc_measured_log_clear(struct kvc_measured_log *log)
+{
+    kvc_free(log->request);
+    memset(log, 0, sizeof *log);
+}

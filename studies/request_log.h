@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a served run measured of each request: JSON lines as vLLM's benchmark scripts write them
+ * (queued_ts, first_token_ts, last_token_ts), or the CSV of kvcast replay --requests. */
+#ifndef KVC_STUDIES_REQUEST_LOG_H
+#define KVC_STUDIES_REQUEST_LOG_H
+
+#include <kvcast/kvcast.h>
+
+struct kvc_measured_request {
+    uint32_t input, output;
+    uint64_t ttft_ns, e2e_ns;
+};
+
+struct kvc_measured_log { /* all zero = empty; in the file's order */
+    struct kvc_measured_request *request;
+    size_t n, cap;
+    bool engine_clock; /* taken inside the engine: no front end and no client in them */
+};
+
+enum kvc_status kvc_measured_log_read(struct kvc_measured_log *out, const char *path,
+                                      struct kvc_error *err);
+void kvc_measured_log_clear(struct kvc_measured_log *log);
+
+/* What meta.json beside the log says of the engine that served it, as scenario keys: model, GPU, tp,
+ * replicas, budget, sequences, KV room. No such file: nothing is set. said: one line of what was. */
+enum kvc_status kvc_measured_meta_apply(struct kvc_scenario *scenario, const char *log_path,
+                                        char said[512], struct kvc_error *err);
+
+#endif
