@@ -57,6 +57,7 @@ struct kvc_link_profile {
     struct kvc_figure write_bytes_per_s; /* away from the GPU */
     struct kvc_figure latency_ns;        /* once per transfer */
     struct kvc_figure per_op_ns;         /* once per operation of op_bytes, serial in a transfer */
+    struct kvc_figure queue_depth;       /* operations under way at once; value 0: enough of them */
 };
 
 struct kvc_prices {
@@ -108,6 +109,12 @@ struct kvc_step_model;
 
 enum kvc_status kvc_step_model_create(struct kvc_step_model **out,
                                       const struct kvc_step_config *config, struct kvc_error *err);
+/* The same with an engine's constants that are not those of its profile (models/profiles.h). */
+struct kvc_engine_profile;
+enum kvc_status kvc_step_model_create_with(struct kvc_step_model **out,
+                                           const struct kvc_step_config *config,
+                                           const struct kvc_engine_profile *engine,
+                                           struct kvc_error *err);
 void kvc_step_model_destroy(struct kvc_step_model *model);
 
 struct kvc_chunk { /* prefill of tokens new tokens after past tokens of one sequence */

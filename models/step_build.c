@@ -325,26 +325,16 @@ static enum kvc_status build(struct kvc_step_model *m, struct kvc_error *err)
     return status;
 }
 
-enum kvc_status kvc_step_model_create(struct kvc_step_model **out,
-                                      const struct kvc_step_config *config, struct kvc_error *err)
+enum kvc_status kvc_step_model_create_with(struct kvc_step_model **out,
+                                           const struct kvc_step_config *config,
+                                           const struct kvc_engine_profile *engine,
+                                           struct kvc_error *err)
 {
-    const char *backend = config->backend ? config->backend : "vllm";
-    enum kvc_status status = kvc_profiles_ready(err);
-
-    if (status != KVC_OK)
-        return status;
     if (!config->llm || !config->gpu)
         return kvc_fail(err, KVC_ERR_USAGE, "a step model needs an LLM and a GPU profile");
-    status = check_shape(config, err);
+    enum kvc_status status = check_shape(config, err);
     if (status != KVC_OK)
         return status;
-    const struct kvc_engine_profile *engine = kvc_engine_find(backend);
-    if (!engine) {
-        const char *near = kvc_name_nearest(backend, kvc_engine_names());
-        return kvc_fail(err, KVC_ERR_UNSUPPORTED,
-                        "no kernel times for engine backend '%s'; known: %s", backend,
-                        near ? near : kvc_engine_names()[0]);
-    }
     struct kvc_step_model *m = kvc_calloc(1, sizeof *m);
     if (!m)
         return kvc_fail_nomem(err);
@@ -370,4 +360,22 @@ enum kvc_status kvc_step_model_create(struct kvc_step_model **out,
     }
     *out = m;
     return KVC_OK;
+}
+
+enum kvc_status kvc_step_model_create(struct kvc_step_model **out,
+                                      const struct kvc_step_config *config, struct kvc_error *err)
+{
+    const char *backend = config->backend ? config->backend : "vllm";
+    enum kvc_status status = kvc_profiles_ready(err);
+
+    if (status != KVC_OK)
+        return status;
+    const struct kvc_engine_profile *engine = kvc_engine_find(backend);
+    if (!engine) {
+        const char *near = kvc_name_nearest(backend, kvc_engine_names());
+        return kvc_fail(err, KVC_ERR_UNSUPPORTED,
+                        "no kernel times for engine backend '%s'; known: %s", backend,
+                        near ? near : kvc_engine_names()[0]);
+    }
+    return kvc_step_model_create_with(out, config, engine, err);
 }

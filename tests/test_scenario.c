@@ -522,6 +522,7 @@ static void every_key_is_in_the_effective_scenario_or_stands_for_none(void **sta
     assert_int_equal(kvc_scenario_create(&s, "kga-rag", NULL), KVC_OK);
     set(s, "remote", "1TB");
     set(s, "trace", "x");
+    set(s, "profile", "y");
     char *text = json_of(s);
     for (size_t i = 0; i < n; i++) {
         char name[96];

@@ -718,6 +718,7 @@ struct kvc_replay_options {
     void *progress_user;
     const char *const *what_ifs; /* "noisy=TENANT", "isolation": a run more for each */
     size_t n_what_ifs;
+    const char *profile; /* text of a profile of measured figures, instead of the scenario's file */
 };
 
 KVC_API enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *trace,

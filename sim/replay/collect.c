@@ -3,8 +3,10 @@
 #include "sim/replay/collect.h"
 
 #include "base/alloc.h"
+#include "base/digest.h"
 #include "base/distribution.h"
 #include "base/error.h"
+#include "models/user_profile.h"
 #include "sim/replay/bounds.h"
 #include "sim/replay/result.h"
 
@@ -295,6 +297,22 @@ static enum kvc_status collect_bounds(const struct kvc_engine *e, struct kvc_res
     return st;
 }
 
+/* Of all figures the result rests on, the user's own ones too. */
+static void digest_profiles(const struct kvc_engine *e, char out[24])
+{
+    const char *carried = kvc_profiles_digest();
+    if (!e->user) {
+        snprintf(out, 24, "%s", carried);
+        return;
+    }
+    const char *own = kvc_user_profile_digest(e->user);
+    struct kvc_digest d;
+    kvc_digest_init(&d);
+    kvc_digest_add(&d, carried, strlen(carried));
+    kvc_digest_add(&d, own, strlen(own));
+    kvc_digest_hex(&d, out);
+}
+
 enum kvc_status kvc_collect(struct kvc_engine *e, struct kvc_result **out, struct kvc_error *err)
 {
     struct kvc_result *r = kvc_calloc(1, sizeof(*r));
@@ -308,7 +326,7 @@ enum kvc_status kvc_collect(struct kvc_engine *e, struct kvc_result **out, struc
         r->kv_bytes_per_token = e->token_bytes;
         r->block_bytes = e->token_bytes * e->block_tokens;
         memcpy(r->trace_digest, e->trace->digest, sizeof(r->trace_digest));
-        snprintf(r->profiles_digest, sizeof(r->profiles_digest), "%s", kvc_profiles_digest());
+        digest_profiles(e, r->profiles_digest);
         count_requests(e, r);
         collect_tiers(e, r);
         latencies(r, v);

@@ -175,6 +175,7 @@ struct kvc_engine {
     const struct kvc_trace *trace;
     const struct kvc_scenario *sc;
     const struct kvc_replay_options *options;
+    struct kvc_user_profile *user; /* NULL: none; the outermost run's */
     struct kvc_step_model *model;
     bool model_is_lent; /* by the run that this one is compared with */
     const struct kvc_router_ops *router;

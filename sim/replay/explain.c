@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "models/user_profile.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -90,20 +91,23 @@ static void explain_prices(struct notes *n, const struct kvc_scenario *sc)
     }
 }
 
-static void explain_link(struct notes *n, const char *tier, const char *name)
+static void explain_link(struct notes *n, const struct kvc_engine *e, const char *tier,
+                         const char *name)
 {
-    const struct kvc_link_profile *l = kvc_link_find(name);
-    if (!l)
+    struct kvc_link_profile l;
+    if (!kvc_user_link(e->user, name, &l))
         return;
     char label[64], value[64];
     const struct { const char *what; struct kvc_figure f; double scale; const char *unit; } v[] = {
-        {"read", l->read_bytes_per_s, 1e-9, "GB/s per device"},
-        {"write", l->write_bytes_per_s, 1e-9, "GB/s per device"},
-        {"latency", l->latency_ns, 1e-3, "us"},
-        {"per operation", l->per_op_ns, 1e-3, "us"},
+        {"read", l.read_bytes_per_s, 1e-9, "GB/s per device"},
+        {"write", l.write_bytes_per_s, 1e-9, "GB/s per device"},
+        {"latency", l.latency_ns, 1e-3, "us"},
+        {"per operation", l.per_op_ns, 1e-3, "us"},
+        {"queue depth", l.queue_depth, 1, "operations"},
     };
-    for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
-        snprintf(label, sizeof(label), "%s: %s %s", tier, l->name, v[i].what);
+    size_t rows = sizeof(v) / sizeof(v[0]) - (l.queue_depth.value <= 0);
+    for (size_t i = 0; i < rows; i++) {
+        snprintf(label, sizeof(label), "%s: %s %s", tier, l.name, v[i].what);
         snprintf(value, sizeof(value), "%.4g %s", v[i].f.value * v[i].scale, v[i].unit);
         assume(n, "link", label, value, v[i].f.kind, v[i].f.source);
     }
@@ -113,13 +117,13 @@ static void explain_tiers(struct notes *n, const struct kvc_engine *e)
 {
     const struct kvc_gpu *gpu = kvc_gpu_find(e->sc->cluster.gpu);
     if (e->first_tier < KVC_LOWER_TIERS && !e->sc->tiers[0].present)
-        explain_link(n, "host link", gpu->host_link);
+        explain_link(n, e, "host link", gpu->host_link);
     for (uint32_t k = 0; k < KVC_LOWER_TIERS; k++) {
         const struct kvc_tier_config *c = &e->sc->tiers[k];
         if (!c->present)
             continue;
         if (c->link[0]) {
-            explain_link(n, c->name, c->link);
+            explain_link(n, e, c->name, c->link);
         } else {
             char value[64];
             snprintf(value, sizeof(value), "%.4g GB/s x %.3g", c->link_bytes_per_s * 1e-9,
@@ -231,6 +235,10 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
     if (!kvc_gpu_find(e->sc->cluster.gpu)->kernels_measured)
         warn(n, "kernels_assumed", "No kernel measurements for this GPU: times are another GPU's, as "
                                    "shares of this one's peaks, and the band is wide.");
+    const char *beside = e->user ? kvc_user_profile_gpu(e->user) : "";
+    if (beside[0] && kvc_gpu_find(beside) != kvc_gpu_find(e->sc->cluster.gpu))
+        warn(n, "profile_gpu", "The figures of the profile were measured beside %s, not %s.", beside,
+             e->sc->cluster.gpu);
     if (n->r->hit_tokens)
         warn(n, "prefill_past", "Prefill behind cached tokens is in no public kernel table of these "
                                 "GPUs: its attention is extrapolated, and the band of TTFT wider.");

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "models/user_profile.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -401,7 +402,7 @@ static enum kvc_status run_hbm_only(struct kvc_engine *e, struct kvc_error *err)
     struct kvc_scenario bare = *e->sc;
     struct kvc_replay_options options = *e->options;
     struct kvc_engine other = {.trace = e->trace, .sc = &bare, .options = &options,
-                               .model = e->model, .model_is_lent = true};
+                               .user = e->user, .model = e->model, .model_is_lent = true};
     for (uint32_t t = 0; t < KVC_LOWER_TIERS; t++)
         bare.tiers[t].present = false;
     options.progress = NULL;
@@ -444,7 +445,7 @@ static enum kvc_status run_what_if(struct kvc_engine *e, const struct kvc_trace 
     struct kvc_trace without = *trace;
     struct kvc_namespaces spaces = {0};
     struct kvc_engine other = {.trace = trace, .sc = e->sc, .options = &options,
-                               .model = e->model, .model_is_lent = true};
+                               .user = e->user, .model = e->model, .model_is_lent = true};
     const char *noisy = strncmp(what, "noisy=", 6) == 0 ? what + 6 : NULL;
     bool isolate = strcmp(what, "isolation") == 0;
     enum kvc_status st = KVC_OK;
@@ -485,6 +486,11 @@ enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *
     if (st == KVC_OK && trace->objects)
         st = kvc_fail(err, KVC_ERR_INPUT, "the trace is a cache's references to objects: there are "
                       "no prompts to serve; ceiling gives what caches of any size can hit");
+    if (st == KVC_OK && e.options->profile)
+        st = kvc_user_profile_parse(&e.user, e.options->profile, strlen(e.options->profile),
+                                    "profile", err);
+    else if (st == KVC_OK)
+        st = kvc_scenario_profile(&e.user, scenario, err);
     if (st == KVC_OK)
         st = enter_spaces(&e, &spaces, false, err);
     if (st == KVC_OK)
@@ -499,6 +505,7 @@ enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *
     for (size_t i = 0; st == KVC_OK && i < e.options->n_what_ifs; i++)
         st = run_what_if(&e, trace, e.options->what_ifs[i], result, err);
     kvc_engine_close(&e);
+    kvc_user_profile_destroy(e.user);
     kvc_namespaces_clear(&spaces);
     if (st != KVC_OK) {
         kvc_result_destroy(result);

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "models/user_profile.h"
 
 #include <string.h>
 
@@ -63,7 +64,13 @@ static enum kvc_status init_model(struct kvc_engine *e, uint64_t *pages, struct 
     if (!kvc_dtype_parse(sc->kv_dtype, &config.kv))
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "kv_dtype", "\"%s\" is not a known type",
                            sc->kv_dtype);
-    enum kvc_status st = e->model_is_lent ? KVC_OK : kvc_step_model_create(&e->model, &config, err);
+    struct kvc_engine_profile engine;
+    if (!kvc_user_engine(e->user, config.backend, &engine))
+        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "engine.backend",
+                           "no kernel times for \"%s\"", config.backend);
+    enum kvc_status st = e->model_is_lent
+                             ? KVC_OK
+                             : kvc_step_model_create_with(&e->model, &config, &engine, err);
     if (st != KVC_OK)
         return st;
     e->front_ns = kvc_step_front_ns(e->model);

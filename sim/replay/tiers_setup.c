@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "models/user_profile.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,8 +15,19 @@ struct link_figures {
     uint64_t latency_ns, per_op_ns;
 };
 
-static enum kvc_status figures_of(const char *link, const struct kvc_tier_config *c,
-                                  struct link_figures *out, struct kvc_error *err)
+/* Beyond an operation's own time: what it waits for since only so many are under way at once, each
+ * for a latency more than the link is busy with it. */
+static double waits_ns(const struct kvc_link_profile *p, double op_bytes)
+{
+    double busy = p->per_op_ns.value + op_bytes / p->read_bytes_per_s.value * 1e9;
+    double every = p->queue_depth.value >= 1
+                       ? (p->latency_ns.value + busy) / p->queue_depth.value : 0;
+    return every > busy ? every - busy : 0;
+}
+
+static enum kvc_status figures_of(const struct kvc_engine *e, const char *link,
+                                  const struct kvc_tier_config *c, struct link_figures *out,
+                                  struct kvc_error *err)
 {
     memset(out, 0, sizeof(*out));
     if (c && !c->link[0]) {
@@ -23,14 +35,16 @@ static enum kvc_status figures_of(const char *link, const struct kvc_tier_config
         out->read = out->write = c->link_bytes_per_s * c->link_efficiency;
         out->latency_ns = c->link_latency_ns;
     } else {
-        const struct kvc_link_profile *p = kvc_link_find(link);
-        if (!p)
+        struct kvc_link_profile p;
+        if (!kvc_user_link(e->user, link, &p))
             return kvc_fail(err, KVC_ERR_INPUT, "no link is called \"%s\"", link);
-        strncpy(out->name, p->name, sizeof(out->name) - 1);
-        out->read = p->read_bytes_per_s.value;
-        out->write = p->write_bytes_per_s.value;
-        out->latency_ns = (uint64_t)(p->latency_ns.value + 0.5);
-        out->per_op_ns = (uint64_t)(p->per_op_ns.value + 0.5);
+        uint32_t chunk = c && c->chunk_tokens ? c->chunk_tokens : e->page_tokens;
+        strncpy(out->name, p.name, sizeof(out->name) - 1);
+        out->read = p.read_bytes_per_s.value;
+        out->write = p.write_bytes_per_s.value;
+        out->latency_ns = (uint64_t)(p.latency_ns.value + 0.5);
+        out->per_op_ns = (uint64_t)(p.per_op_ns.value +
+                                    waits_ns(&p, (double)e->token_bytes * chunk) + 0.5);
     }
     if (!(out->read > 0) || !(out->write > 0))
         return kvc_fail(err, KVC_ERR_INPUT, "link \"%s\" has no bandwidth", out->name);
@@ -52,7 +66,7 @@ static enum kvc_status init_host_links(struct kvc_engine *e, const struct kvc_gp
 {
     const struct kvc_tier_config *dram = &e->sc->tiers[0];
     struct link_figures f;
-    enum kvc_status st = figures_of(dram->present ? dram->link : gpu->host_link,
+    enum kvc_status st = figures_of(e, dram->present ? dram->link : gpu->host_link,
                                     dram->present ? dram : NULL, &f, err);
     if (st != KVC_OK)
         return st;
@@ -73,7 +87,7 @@ static enum kvc_status init_tier_links(struct kvc_engine *e, struct kvc_tier *ti
 {
     const struct kvc_tier_config *c = tier->config;
     struct link_figures f;
-    enum kvc_status st = figures_of(c->link, c, &f, err);
+    enum kvc_status st = figures_of(e, c->link, c, &f, err);
     if (st != KVC_OK)
         return st;
     tier->read_latency_ns = tier->write_latency_ns = f.latency_ns;

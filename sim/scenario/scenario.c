@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "models/models.h"
+#include "models/user_profile.h"
 #include "policies/plugins/plugin.h"
 #include "policies/policies.h"
 
@@ -382,6 +382,10 @@ enum kvc_status kvc_scenario_set_key(struct kvc_scenario *s, const struct kvc_sc
     struct kvc_scenario next = *s;
     forget_rivals(&next, key);
     mark(&next, index_of(key), true);
+    if (key->offset == offsetof(struct kvc_scenario, trace))
+        next.trace_path[0] = '\0';
+    if (key->offset == offsetof(struct kvc_scenario, profile))
+        next.profile_path[0] = '\0';
     enum kvc_status st = kvc_scenario_assign(&next, key, text, err);
     if (st == KVC_OK)
         st = derive(&next, err);
@@ -514,5 +518,9 @@ enum kvc_status kvc_scenario_check(const struct kvc_scenario *s, struct kvc_erro
                            "only closed arrivals have one: set arrivals.mode to closed too");
     for (size_t i = 0; i < 3 && st == KVC_OK; i++)
         st = check_tier(s, i, err);
+    struct kvc_user_profile *profile = NULL;
+    if (st == KVC_OK)
+        st = kvc_scenario_profile(&profile, s, err);
+    kvc_user_profile_destroy(profile);
     return st;
 }

@@ -58,6 +58,7 @@ enum kvc_tenant_field { KVC_TENANT_MODE, KVC_TENANT_TTL, KVC_TENANT_PRIORITY, KV
 
 struct kvc_scenario {
     char trace[1024];
+    char profile[1024]; /* figures of the user's own, models/user_profile.h */
     char preset[KVC_NAME_MAX];
     char model[KVC_NAME_MAX], weights_dtype[16], kv_dtype[16];
     struct {
@@ -98,12 +99,16 @@ struct kvc_scenario {
     } prices;
     uint64_t seed;
 
-    char trace_path[1024]; /* trace, seen from the scenario file's folder */
+    char trace_path[1024], profile_path[1024]; /* seen from the scenario file's folder */
     uint64_t given[2];     /* bit per key that was set; the others follow presets and profiles */
 };
 
 /* Names what is missing or does not go together; a replay starts with it. */
 enum kvc_status kvc_scenario_check(const struct kvc_scenario *s, struct kvc_error *err);
+/* Reads the user's profile; *out NULL where the scenario names none. */
+struct kvc_user_profile;
+enum kvc_status kvc_scenario_profile(struct kvc_user_profile **out, const struct kvc_scenario *s,
+                                     struct kvc_error *err);
 /* The name of the first: what holds for tenants without a rule of their own. */
 #define KVC_TENANT_DEFAULT "default"
 /* Whether the file begins like a scenario rather than a log (JSON lines). */

@@ -45,6 +45,9 @@ enum kvc_status kvc_scenario_tenants_set(struct kvc_scenario *s, const char *nam
 void kvc_scenario_tenants_json(struct kvc_json *j, const struct kvc_scenario *s);
 /* A plain value as text; false when it is an object or a list. */
 bool kvc_scenario_value_text(const struct kvc_jval *v, char *buf, size_t size, const char **out);
+/* At most limit + 1 bytes of the file, plain, .zst or .gz; *out is the caller's. */
+enum kvc_status kvc_scenario_read(const char *path, size_t limit, char **out, size_t *n,
+                                  struct kvc_error *err);
 enum kvc_status kvc_scenario_unknown(const char *name, struct kvc_error *err);
 
 #endif

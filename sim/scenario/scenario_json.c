@@ -169,8 +169,7 @@ enum kvc_status kvc_scenario_apply_json(struct kvc_scenario *s, const struct kvc
     return KVC_OK;
 }
 
-/* At most limit + 1 bytes of the file, plain, .zst or .gz. */
-static enum kvc_status read_whole(const char *path, size_t limit, char **out, size_t *n,
+enum kvc_status kvc_scenario_read(const char *path, size_t limit, char **out, size_t *n,
                                   struct kvc_error *err)
 {
     struct kvc_stream *stream = NULL;
@@ -193,17 +192,16 @@ static enum kvc_status read_whole(const char *path, size_t limit, char **out, si
     return KVC_OK;
 }
 
-/* The trace is named as seen from the scenario's folder. */
-static enum kvc_status resolve_trace(struct kvc_scenario *s, const char *path,
-                                     struct kvc_error *err)
+/* A file is named as seen from the scenario's folder. */
+static enum kvc_status resolve(const char *key, const char *name, const char *path, char *out,
+                               size_t size, struct kvc_error *err)
 {
     const char *slash = strrchr(path, '/');
-    if (!s->trace[0] || s->trace[0] == '/' || !strcmp(s->trace, "-") || !slash)
+    if (!name[0] || name[0] == '/' || !strcmp(name, "-") || !slash)
         return KVC_OK;
-    int n = snprintf(s->trace_path, sizeof(s->trace_path), "%.*s%s", (int)(slash - path + 1), path,
-                     s->trace);
-    if (n < 0 || (size_t)n >= sizeof(s->trace_path))
-        return kvc_fail_at(err, KVC_ERR_INPUT, path, 0, "trace", "the path is too long");
+    int n = snprintf(out, size, "%.*s%s", (int)(slash - path + 1), path, name);
+    if (n < 0 || (size_t)n >= size)
+        return kvc_fail_at(err, KVC_ERR_INPUT, path, 0, key, "the path is too long");
     return KVC_OK;
 }
 
@@ -214,7 +212,7 @@ enum kvc_status kvc_scenario_load(struct kvc_scenario **out, const char *path,
     struct kvc_jval *root = NULL;
     char *text = NULL;
     size_t n = 0;
-    enum kvc_status st = read_whole(path, MAX_FILE, &text, &n, err);
+    enum kvc_status st = kvc_scenario_read(path, MAX_FILE, &text, &n, err);
     if (st == KVC_OK && n > MAX_FILE)
         st = kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL,
                          "larger than 4 MiB: this is not a scenario");
@@ -228,7 +226,9 @@ enum kvc_status kvc_scenario_load(struct kvc_scenario **out, const char *path,
     if (st == KVC_OK)
         st = kvc_scenario_apply_json(s, root, "", path, err);
     if (st == KVC_OK)
-        st = resolve_trace(s, path, err);
+        st = resolve("trace", s->trace, path, s->trace_path, sizeof(s->trace_path), err);
+    if (st == KVC_OK)
+        st = resolve("profile", s->profile, path, s->profile_path, sizeof(s->profile_path), err);
     kvc_json_free(root);
     kvc_free(text);
     if (st == KVC_OK)
@@ -265,7 +265,7 @@ bool kvc_scenario_sniff(const char *path)
         return false;
     /* what a pipe has given can't be read again */
     if (!strcmp(path, "-") || stat(path, &info) != 0 || !S_ISREG(info.st_mode) ||
-        read_whole(path, SNIFF_BYTES, &text, &n, NULL) != KVC_OK)
+        kvc_scenario_read(path, SNIFF_BYTES, &text, &n, NULL) != KVC_OK)
         return json && strcmp(path, "-") != 0;
     text[n < SNIFF_BYTES ? n : SNIFF_BYTES] = '\0';
     for (p = text; *p && strchr(" \t\r\n", *p);)
@@ -325,7 +325,7 @@ static bool hidden(const struct kvc_scenario *s, const char *name)
 {
     const struct kvc_tier_config *t = tier_of(s, name);
     const char *link = t ? strstr(name, ".link") : NULL;
-    if (!strcmp(name, "trace") && !s->trace[0])
+    if ((!strcmp(name, "trace") && !s->trace[0]) || (!strcmp(name, "profile") && !s->profile[0]))
         return true;
     if (!t)
         return false;

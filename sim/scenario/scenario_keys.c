@@ -67,6 +67,8 @@ static const char *const kv_dtypes[] = {"bf16", "fp8", "fp8_e4m3", "fp8_e5m2", "
 
 static const struct kvc_scenario_key keys[] = {
     TEXT("trace", NULL, "FILE", trace, "", "log or .kvt, seen from the scenario file's folder"),
+    TEXT("profile", NULL, "FILE", profile, "",
+         "own measured figures, written by 'kvcast calibrate' or 'kvcast bench'"),
     NAMED("preset", NULL, "NAME", preset, kvc_preset_scenario_names, "",
           "whole scenario to start from; keys that are set win"),
     NAMED("model", "model", "NAME", model, kvc_llm_names, "", "LLM ('kvcast show model' lists)"),

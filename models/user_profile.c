@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "models/user_profile.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/units.h"
+
+struct kvc_user_profile { /* strings point into the document */
+    struct kvc_jval *doc;
+    const struct kvc_jval *links, *engines; /* NULL: none */
+    const char *gpu;
+    char digest[24];
+};
+
+#define LINK(field) #field, offsetof(struct kvc_link_profile, field)
+#define ENGINE(field) #field, offsetof(struct kvc_engine_profile, field)
+
+const struct kvc_user_figure kvc_user_link_figures[] = {
+    {LINK(read_bytes_per_s), 1e3, 1e15},
+    {LINK(write_bytes_per_s), 1e3, 1e15},
+    {LINK(latency_ns), 0, 60e9},
+    {LINK(per_op_ns), 0, 60e9},
+    {LINK(queue_depth), 0, 1e6},
+    {NULL, 0, 0, 0},
+};
+
+const struct kvc_user_figure kvc_user_engine_figures[] = {
+    {ENGINE(host_per_step_ns), 0, 10e9},
+    {ENGINE(host_per_sequence_ns), 0, 10e9},
+    {ENGINE(host_per_prefill_step_ns), 0, 10e9},
+    {ENGINE(front_end_ns), 0, 60e9},
+    {NULL, 0, 0, 0},
+};
+
+/* ---- what a file may hold ---- */
+
+static enum kvc_status bad(const struct kvc_jval *v, const char *file, const char *field,
+                           const char *what, struct kvc_error *err)
+{
+    return kvc_fail_at(err, KVC_ERR_INPUT, file, kvc_jval_line(v), field, "%s", what);
+}
+
+static enum kvc_status check_figure(const struct kvc_jval *entry, const struct kvc_user_figure *f,
+                                    const char *file, struct kvc_error *err)
+{
+    const struct kvc_jval *v = kvc_jval_member(entry, f->key);
+    struct kvc_figure figure;
+
+    if (!v)
+        return KVC_OK;
+    if (!kvc_profile_figure(entry, f->key, &figure))
+        return bad(v, file, f->key, "a figure is an object with value (a number), kind and source "
+                   "(texts)", err);
+    if (!(figure.value >= f->min && figure.value <= f->max))
+        return kvc_fail_at(err, KVC_ERR_INPUT, file, kvc_jval_line(v), f->key,
+                           "%g is not between %g and %g", figure.value, f->min, f->max);
+    return KVC_OK;
+}
+
+static bool is_figure(const struct kvc_user_figure *list, const char *key)
+{
+    while (list->key && strcmp(list->key, key) != 0)
+        list++;
+    return list->key != NULL;
+}
+
+/* A list of objects, each named by its member called id, which one of names must equal. */
+struct list {
+    const char *key, *id;
+    const char *const *names;
+    const struct kvc_user_figure *figures;
+};
+
+static enum kvc_status check_entry(const struct kvc_jval *entry, const struct list *l,
+                                   const char *file, struct kvc_error *err)
+{
+    const char *name = kvc_profile_string(entry, l->id);
+    enum kvc_status status = KVC_OK;
+    size_t i = 0;
+
+    if (kvc_jval_kind(entry) != KVC_JOBJECT || !name)
+        return bad(entry, file, l->id, "each entry is an object with this name in it", err);
+    while (l->names[i] && !kvc_name_equal(l->names[i], name))
+        i++;
+    if (!l->names[i]) {
+        const char *near = kvc_name_nearest(name, l->names);
+        return kvc_fail_at(err, KVC_ERR_INPUT, file, kvc_jval_line(entry), l->id,
+                           "'%.64s' is not known, so there is nothing to replace; %s %s", name,
+                           near ? "did you mean" : "there is for example", near ? near : l->names[0]);
+    }
+    for (const struct kvc_jval *v = kvc_jval_first(entry); v; v = kvc_jval_next(v))
+        if (strcmp(kvc_jval_key(v), l->id) != 0 && !is_figure(l->figures, kvc_jval_key(v)))
+            return bad(v, file, kvc_jval_key(v), "no figure of this name", err);
+    for (const struct kvc_user_figure *f = l->figures; f->key && status == KVC_OK; f++)
+        status = check_figure(entry, f, file, err);
+    return status;
+}
+
+static enum kvc_status check_list(const struct kvc_jval *doc, const struct list *l,
+                                  const struct kvc_jval **out, const char *file,
+                                  struct kvc_error *err)
+{
+    enum kvc_status status = KVC_OK;
+
+    *out = kvc_jval_member(doc, l->key);
+    if (!*out)
+        return KVC_OK;
+    if (kvc_jval_kind(*out) != KVC_JARRAY)
+        return bad(*out, file, l->key, "is a list", err);
+    for (const struct kvc_jval *v = kvc_jval_first(*out); v && status == KVC_OK;
+         v = kvc_jval_next(v))
+        status = check_entry(v, l, file, err);
+    return status;
+}
+
+static enum kvc_status check(struct kvc_user_profile *p, const char *file, struct kvc_error *err)
+{
+    const char *schema = kvc_profile_string(p->doc, "schema");
+    const struct list links = {"links", "name", kvc_link_names(), kvc_user_link_figures};
+    const struct list engines = {"engines", "backend", kvc_engine_names(),
+                                 kvc_user_engine_figures};
+
+    if (!schema || strcmp(schema, KVC_PROFILE_SCHEMA) != 0)
+        return kvc_fail_at(err, KVC_ERR_INPUT, file, 1, "schema",
+                           "not a profile of measured figures (schema " KVC_PROFILE_SCHEMA
+                           "), as 'kvcast calibrate' and 'kvcast bench' write it%s%.64s",
+                           schema ? ", but " : "", schema ? schema : "");
+    p->gpu = kvc_profile_string(p->doc, "gpu");
+    if (p->gpu && !kvc_gpu_find(p->gpu)) {
+        const char *near = kvc_name_nearest(p->gpu, kvc_gpu_names());
+        return kvc_fail_at(err, KVC_ERR_INPUT, file, 0, "gpu", "'%.64s' is not known%s%s", p->gpu,
+                           near ? "; did you mean " : "", near ? near : "");
+    }
+    enum kvc_status status = check_list(p->doc, &links, &p->links, file, err);
+    return status == KVC_OK ? check_list(p->doc, &engines, &p->engines, file, err) : status;
+}
+
+enum kvc_status kvc_user_profile_parse(struct kvc_user_profile **out, const char *text, size_t n,
+                                       const char *file, struct kvc_error *err)
+{
+    struct kvc_user_profile *p = kvc_calloc(1, sizeof *p);
+    struct kvc_digest digest;
+    enum kvc_status status = p ? kvc_profiles_ready(err) : kvc_fail_nomem(err);
+
+    if (status == KVC_OK)
+        status = kvc_json_parse(&p->doc, text, n, true, file, 1, err);
+    if (status == KVC_OK)
+        status = check(p, file, err);
+    if (status != KVC_OK) {
+        kvc_user_profile_destroy(p);
+        return status;
+    }
+    kvc_digest_init(&digest);
+    kvc_digest_add(&digest, text, n);
+    kvc_digest_hex(&digest, p->digest);
+    *out = p;
+    return KVC_OK;
+}
+
+void kvc_user_profile_destroy(struct kvc_user_profile *p)
+{
+    if (p)
+        kvc_json_free(p->doc);
+    kvc_free(p);
+}
+
+/* ---- what it says ---- */
+
+const char *kvc_user_profile_gpu(const struct kvc_user_profile *p)
+{
+    return p->gpu ? p->gpu : "";
+}
+
+const char *kvc_user_profile_digest(const struct kvc_user_profile *p)
+{
+    return p->digest;
+}
+
+/* Of several entries of a name a later one wins, figure by figure. */
+static void overlay(const struct kvc_jval *list, const char *id, const char *name,
+                    const struct kvc_user_figure *figures, void *profile)
+{
+    for (const struct kvc_jval *v = list ? kvc_jval_first(list) : NULL; v; v = kvc_jval_next(v)) {
+        if (!kvc_name_equal(kvc_profile_string(v, id), name))
+            continue;
+        for (const struct kvc_user_figure *f = figures; f->key; f++) {
+            struct kvc_figure figure;
+            if (kvc_profile_figure(v, f->key, &figure))
+                memcpy((char *)profile + f->offset, &figure, sizeof figure);
+        }
+    }
+}
+
+bool kvc_user_link(const struct kvc_user_profile *p, const char *name,
+                   struct kvc_link_profile *out)
+{
+    const struct kvc_link_profile *base = kvc_link_find(name);
+
+    if (!base)
+        return false;
+    *out = *base;
+    if (p)
+        overlay(p->links, "name", base->name, kvc_user_link_figures, out);
+    return true;
+}
+
+bool kvc_user_engine(const struct kvc_user_profile *p, const char *backend,
+                     struct kvc_engine_profile *out)
+{
+    const struct kvc_engine_profile *base = kvc_engine_find(backend);
+
+    if (!base)
+        return false;
+    *out = *base;
+    if (p)
+        overlay(p->engines, "backend", base->backend, kvc_user_engine_figures, out);
+    return true;
+}

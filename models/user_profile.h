@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Figures measured on a user's own machines, in place of those of the profiles carried in the
+ * program: a file of schema kvcast.profile.v1 (docs/calibrate.md). */
+#ifndef KVC_MODELS_USER_PROFILE_H
+#define KVC_MODELS_USER_PROFILE_H
+
+#include "models/profiles.h"
+
+#define KVC_PROFILE_SCHEMA "kvcast.profile.v1"
+
+struct kvc_user_profile; /* immutable */
+
+/* Names of links and engines must be known ones, figures within what is physically sensible; file
+ * names the text in errors. */
+enum kvc_status kvc_user_profile_parse(struct kvc_user_profile **out, const char *text, size_t n,
+                                       const char *file, struct kvc_error *err);
+void kvc_user_profile_destroy(struct kvc_user_profile *p); /* NULL is fine */
+
+/* The GPU that the figures were measured beside, "" where the file does not say. */
+const char *kvc_user_profile_gpu(const struct kvc_user_profile *p);
+const char *kvc_user_profile_digest(const struct kvc_user_profile *p); /* of the text, hex */
+
+/* The profile of that name, with the user's figures where p (NULL: none) has them; strings live as
+ * long as p. false: the name is unknown. */
+bool kvc_user_link(const struct kvc_user_profile *p, const char *name,
+                   struct kvc_link_profile *out);
+bool kvc_user_engine(const struct kvc_user_profile *p, const char *backend,
+                     struct kvc_engine_profile *out);
+
+/* The figures that a file may state, for whoever writes one; they end with a NULL key. */
+struct kvc_user_figure {
+    const char *key;
+    size_t offset;   /* of the struct kvc_figure in its profile */
+    double min, max; /* inclusive */
+};
+extern const struct kvc_user_figure kvc_user_link_figures[], kvc_user_engine_figures[];
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A profile of measured figures: what is refused, what replaces what, and what a replay makes of it:
+ * a load takes as long as the closed form says. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "models/user_profile.h"
+#include "sim/scenario/scenario.h"
+#include "traces/forest/forest.h"
+
+#define FIGURE(v) "{\"value\": " v ", \"kind\": \"measured\", \"source\": \"a test\"}"
+
+static enum kvc_status parse(const char *text, struct kvc_user_profile **out,
+                             struct kvc_error *err)
+{
+    return kvc_user_profile_parse(out, text, strlen(text), "p.json", err);
+}
+
+static void what_is_wrong_is_named(void **state)
+{
+    static const struct {
+        const char *text, *field, *words;
+    } c[] = {
+        {"{", "", ""},
+        {"{}", "schema", "kvcast calibrate"},
+        {"{\"schema\": \"kvcast.kernels.v2\"}", "schema", "but kvcast.kernels.v2"},
+        {"{\"schema\": \"kvcast.profile.v1\", \"gpu\": \"h100\"}", "gpu", "'h100'"},
+        {"{\"schema\": \"kvcast.profile.v1\", \"links\": 1}", "links", "a list"},
+        {"{\"schema\": \"kvcast.profile.v1\", \"links\": [1]}", "name", "object"},
+        {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"pcie5x16\"}]}", "name",
+         "did you mean pcie5-x16"},
+        {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"pcie5-x16\", \"speed\": 1}]}",
+         "speed", "no figure"},
+        {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"gds\", \"latency_ns\": 1}]}",
+         "latency_ns", "value"},
+        {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"gds\", \"read_bytes_per_s\": "
+         FIGURE("0") "}]}", "read_bytes_per_s", "between"},
+        {"{\"schema\": \"kvcast.profile.v1\", \"engines\": [{\"backend\": \"vlm\"}]}", "backend",
+         "did you mean vllm"},
+        {"{\"schema\": \"kvcast.profile.v1\", \"engines\": [{\"backend\": \"vllm\", "
+         "\"front_end_ns\": " FIGURE("-1") "}]}", "front_end_ns", "between"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof c / sizeof c[0]; i++) {
+        struct kvc_user_profile *p = NULL;
+        struct kvc_error err = {0};
+        assert_int_equal(parse(c[i].text, &p, &err), KVC_ERR_INPUT);
+        assert_null(p);
+        assert_string_equal(err.file, "p.json");
+        assert_string_equal(err.field, c[i].field);
+        if (!strstr(err.text, c[i].words))
+            fail_msg("%s: %s", c[i].text, err.text);
+    }
+}
+
+static void figures_replace_the_carried_ones_and_no_others(void **state)
+{
+    static const char text[] =
+        "{\"schema\": \"kvcast.profile.v1\", // a note\n \"gpu\": \"h100-sxm\", \"links\": "
+        "[{\"name\": \"PCIE5_X16\", \"latency_ns\": " FIGURE("7000") "},"
+        " {\"name\": \"pcie5-x16\", \"latency_ns\": " FIGURE("8000") "}],"
+        "\"engines\": [{\"backend\": \"vllm\", \"front_end_ns\": " FIGURE("3e6") "}]}";
+    struct kvc_user_profile *p = NULL;
+    struct kvc_link_profile l;
+    struct kvc_engine_profile e;
+    (void)state;
+    assert_int_equal(parse(text, &p, NULL), KVC_OK);
+    assert_string_equal(kvc_user_profile_gpu(p), "h100-sxm");
+    assert_true(kvc_user_link(p, "pcie5_x16", &l));
+    assert_true(l.latency_ns.value == 8000 && !strcmp(l.latency_ns.source, "a test"));
+    assert_true(l.per_op_ns.value == kvc_link_find("pcie5-x16")->per_op_ns.value);
+    assert_true(kvc_user_link(p, "gds", &l));
+    assert_memory_equal(&l, kvc_link_find("gds"), sizeof l);
+    assert_false(kvc_user_link(p, "none", &l));
+    assert_true(kvc_user_engine(p, "vllm", &e));
+    assert_true(e.front_end_ns.value == 3e6);
+    assert_true(kvc_user_engine(p, "sglang", &e));
+    assert_memory_equal(&e, kvc_engine_find("sglang"), sizeof e);
+    assert_int_equal(strlen(kvc_user_profile_digest(p)), 16);
+    kvc_user_profile_destroy(p);
+}
+
+/* Three prompts that share nothing, then the first again: HBM holds one of them. */
+static struct kvc_trace *trace_of(uint64_t blocks)
+{
+    struct kvc_forest *f = kvc_forest_create();
+    struct kvc_trace *t = NULL;
+    uint64_t ids[64];
+    for (uint64_t i = 0; i < 4; i++) {
+        for (uint64_t b = 0; b < blocks; b++)
+            ids[b] = (i % 3 + 1) * 1000 + b;
+        struct kvc_row row = {.time_ns = i * 100000000000u, .input_tokens = (uint32_t)blocks * 16,
+                              .output_tokens = 1, .ids = ids, .n_ids = blocks,
+                              .session = KVC_ID_NONE, .tenant = KVC_ID_NONE, .model = KVC_ID_NONE,
+                              .think_ns = KVC_TIME_NONE};
+        assert_int_equal(kvc_forest_add(f, &row, NULL), KVC_OK);
+    }
+    assert_int_equal(kvc_forest_finish(f, 16, false, &t, NULL), KVC_OK);
+    return t;
+}
+
+static void set(struct kvc_scenario *s, const char *key, const char *value)
+{
+    struct kvc_error err = {0};
+    if (kvc_scenario_set(s, key, value, &err) != KVC_OK)
+        fail_msg("%s: %s", key, err.text);
+}
+
+/* Load time of the last request, from DRAM (nvme: from there), in ns, and the bytes it loads. */
+static double load_ns(const char *profile, bool nvme, double *bytes)
+{
+    struct kvc_trace *t = trace_of(64);
+    struct kvc_scenario *s = NULL;
+    struct kvc_result *r = NULL;
+    struct kvc_error err = {0};
+    struct kvc_replay_options o = {.struct_size = sizeof o, .skip_bounds = true,
+                                   .profile = profile};
+    assert_int_equal(kvc_scenario_create(&s, NULL, NULL), KVC_OK);
+    set(s, "model", "llama-3.1-8b");
+    set(s, "gpu", "h100-sxm");
+    set(s, nvme ? "nvme" : "dram", "64GiB");
+    set(s, "engine.kv_cache_memory", "220MiB"); /* 109 pages: one prompt and a half */
+    if (kvc_replay_run(&r, t, s, &o, &err) != KVC_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(r->n_requests, 4);
+    double ns = (double)r->requests[3].load_ns;
+    uint32_t tokens = 0;
+    for (size_t i = 1; i < KVC_MAX_TIERS; i++)
+        tokens += r->requests[3].hit_tokens[i];
+    *bytes = tokens * 131072.0;
+    kvc_result_destroy(r);
+    kvc_scenario_destroy(s);
+    kvc_trace_destroy(t);
+    return ns;
+}
+
+static void loads_take_what_the_closed_form_says(void **state)
+{
+    static const char dram[] = "{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"pcie5-x16\", "
+                               "\"read_bytes_per_s\": " FIGURE("8e9") ", \"latency_ns\": " FIGURE("30000")
+                               ", \"per_op_ns\": " FIGURE("5000") "}]}";
+    static const char depth[] = "{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"pcie5-x16\", "
+                                "\"read_bytes_per_s\": " FIGURE("8e9") ", \"latency_ns\": " FIGURE("2e6")
+                                ", \"per_op_ns\": " FIGURE("5000") ", \"queue_depth\": " FIGURE("4") "}]}";
+    double bytes, page = 16 * 131072, ns = load_ns(NULL, false, &bytes);
+    const struct kvc_link_profile *l = kvc_link_find("pcie5-x16");
+    (void)state;
+    assert_true(bytes > 20 * page);
+    double ops = ceil(bytes / page);
+    assert_true(fabs(ns - (l->latency_ns.value + ops * l->per_op_ns.value +
+                           bytes / l->read_bytes_per_s.value * 1e9)) <= 2);
+    ns = load_ns(dram, false, &bytes);
+    assert_true(fabs(ns - (30000 + ops * 5000 + bytes / 8)) <= 2);
+    /* four under way: one ends every (latency + own time) / 4, if that is longer than its own time */
+    ns = load_ns(depth, false, &bytes);
+    double busy = 5000 + page / 8, every = (2e6 + busy) / 4;
+    assert_true(every > busy);
+    /* its wait is a time of its own, its bytes share the link */
+    assert_true(fabs(ns - (2e6 + ops * (every - page / 8) + bytes / 8)) <= ops);
+}
+
+static void a_scenario_names_its_file(void **state)
+{
+    struct kvc_scenario *s = NULL;
+    struct kvc_error err = {0};
+    (void)state;
+    assert_int_equal(kvc_scenario_create(&s, "kga-rag", NULL), KVC_OK);
+    set(s, "profile", "/nonexistent/p.json");
+    assert_int_not_equal(kvc_scenario_check(s, &err), KVC_OK);
+    assert_non_null(strstr(err.file, "/nonexistent/p.json"));
+    set(s, "profile", "/dev/null");
+    assert_int_equal(kvc_scenario_check(s, &err), KVC_ERR_INPUT);
+    kvc_scenario_destroy(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(figures_replace_the_carried_ones_and_no_others),
+        cmocka_unit_test(loads_take_what_the_closed_form_says),
+        cmocka_unit_test(a_scenario_names_its_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
