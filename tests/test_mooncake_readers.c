@@ -191,19 +191,21 @@ static bool agree(struct text *t)
 {
     static uint64_t fast_ids[8192];
     static struct kvc_id_buffer slow_ids;
-    struct kvc_log_row fast, slow;
+    struct kvc_log_row fast = { 0 }, slow;
     struct kvc_mooncake_doc doc;
     struct kvc_error err = { 0 };
     const char *field = NULL;
     memset(t->s + t->n, 0x39, KVC_LINE_PAD); /* what lies behind must not matter */
     t->s[t->n] = '\n';
-    bool taken = kvc_mooncake_scan(t->s, t->n, fast_ids, &fast);
+    bool taken = t->n && kvc_mooncake_scan(t->s, fast_ids, &fast) >= t->n;
     enum kvc_status status = kvc_mooncake_read(t->s, t->n, "row", 1, NULL, &slow_ids, &slow, &doc,
                                                &err);
     if (taken && status != KVC_OK)
         fail_msg("only the fast reader takes: %.*s (%s)", (int)t->n, t->s, err.text);
     if (taken && !kvc_mooncake_same(&fast, &slow, &field))
         fail_msg("readers differ in %s: %.*s", field, (int)t->n, t->s);
+    for (size_t i = 1; taken && fast.ascending && i < fast.n_ids; i++)
+        assert_true(fast.ids[i] > fast.ids[i - 1]);
     if (status != KVC_OK)
         assert_true(err.text[0] && err.line == 1);
     kvc_json_free(doc.root);

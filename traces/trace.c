@@ -125,7 +125,7 @@ void kvc_trace_digest(const struct kvc_trace *t, char out[24])
 /* Arrivals count as batched when, over at least 16 distinct times, each stands for 2 requests or
  * more on average and the middle half of the gaps between them differ by at most one part in ten:
  * a clock that ticks, not a crowd. The answer is the median gap. */
-static uint64_t batch_period(const struct kvc_trace *t, uint64_t distinct)
+uint64_t kvc_trace_batch_period(const struct kvc_trace *t, uint64_t distinct)
 {
     if (distinct < 16 || t->n_requests < 2 * distinct)
         return 0;
@@ -203,7 +203,7 @@ void kvc_trace_stats(const struct kvc_trace *t, struct kvc_trace_stats *out)
     s.has_tokens = !t->objects;
     if (t->n_requests)
         s.span_ns = t->arrival_ns[t->n_requests - 1] - t->arrival_ns[0];
-    s.batch_period_ns = batch_period(t, s.distinct_arrivals);
+    s.batch_period_ns = kvc_trace_batch_period(t, s.distinct_arrivals);
     memcpy(s.digest, t->digest, sizeof(s.digest));
     *out = s;
 }

@@ -93,6 +93,9 @@ struct kvc_trace {
     uint32_t n_mapped;
 };
 
+/* The time between arrivals that come in batches, 0 where they don't. distinct: arrival times. */
+uint64_t kvc_trace_batch_period(const struct kvc_trace *t, uint64_t distinct);
+
 /* Blocks a request brings ids for, and how many of them are full (the rest, at most one, is a
  * partial tail). */
 static inline uint32_t kvc_trace_blocks(const struct kvc_trace *t, uint64_t request)

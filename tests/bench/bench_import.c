@@ -24,14 +24,14 @@ static bool repeat(FILE *f, const char *log, uint64_t shift_id, uint64_t shift_m
 {
     struct kvc_stream *s = NULL;
     struct kvc_lines l;
-    struct kvc_log_row row;
+    struct kvc_log_row row = { 0 };
     enum kvc_line_kind kind;
     const char *p;
     size_t n;
     uint64_t *ids = kvc_malloc(1 << 20, sizeof(*ids));
     bool ok = ids && kvc_stream_open(&s, log, NULL) == KVC_OK && kvc_lines_init(&l, s);
     while (ok && kvc_lines_next(&l, &kind, &p, &n, NULL) == KVC_OK && kind == KVC_LINE_TEXT) {
-        ok = n < 1 << 20 && kvc_mooncake_scan(p, n, ids, &row);
+        ok = n < 1 << 20 && kvc_mooncake_scan(p, ids, &row) >= n;
         if (!ok)
             break;
         if (!shift_id && !shift_ms) {

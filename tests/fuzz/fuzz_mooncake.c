@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct kvc_log_row fast, careful;
+    struct kvc_log_row fast = { 0 }, careful;
     struct kvc_mooncake_doc doc;
     struct kvc_id_buffer ids = { 0 };
     const char *field;
@@ -23,11 +23,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (size)
             memcpy(text, data, size);
         text[size] = '\n';
-        bool taken = kvc_mooncake_scan(text, size, fast_ids, &fast);
+        bool taken = size && kvc_mooncake_scan(text, fast_ids, &fast) >= size;
         enum kvc_status status = kvc_mooncake_read(text, size, "fuzz", 1, NULL, &ids, &careful,
                                                    &doc, NULL);
         if (taken && (status != KVC_OK || !kvc_mooncake_same(&fast, &careful, &field)))
             abort();
+        for (size_t i = 1; taken && fast.ascending && i < fast.n_ids; i++)
+            if (fast.ids[i] <= fast.ids[i - 1])
+                abort();
         kvc_json_free(doc.root);
     }
     kvc_free(ids.v);

@@ -182,6 +182,9 @@ static inline size_t follow(const struct kvc_forest *f, uint64_t node, const uin
     size_t most = f->n_nodes - node - 1, k = 0;
     if (most > n)
         most = n;
+    while (k + 4 <= most && !((chain[k] ^ ids[k]) | (chain[k + 1] ^ ids[k + 1]) |
+                              (chain[k + 2] ^ ids[k + 2]) | (chain[k + 3] ^ ids[k + 3])))
+        k += 4;
     while (k < most && chain[k] == ids[k])
         k++;
     /* The chain ends where another node starts, whatever its id. */

@@ -166,7 +166,7 @@ static bool read_ids(struct doc *d, struct entry *e)
     size_t n = (size_t)((close ? close : d->w.end) - d->w.p);
     if (!kvc_grow((void **)&d->ids.v, &d->ids.cap, n / 2 + 16, sizeof(*d->ids.v)))
         return no_memory(d);
-    if (kvc_scan_id_list(&d->w.p, d->ids.v, &e->row.n_ids))
+    if (kvc_scan_id_list(&d->w.p, d->ids.v, &e->row.n_ids, &e->row.ascending))
         return true;
     d->w.p++;
     return read_ids_slowly(d, e);

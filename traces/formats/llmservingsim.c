@@ -59,8 +59,9 @@ static bool scan_ids(const char **pp, uint64_t *ids, size_t *n)
 {
     if (**pp == 'n')
         return kvc_scan_null(pp);
+    bool ignored;
     *n = 0;
-    return kvc_scan_id_list(pp, ids, n) && small_ids(ids, *n);
+    return kvc_scan_id_list(pp, ids, n, &ignored) && small_ids(ids, *n);
 }
 
 static bool scan_value(const char **pp, enum field f, struct reader *r, struct tokens_row *row,

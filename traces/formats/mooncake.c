@@ -243,29 +243,61 @@ static enum kvc_status careful(struct kvc_import *im, struct reader *r, struct k
     return status;
 }
 
+static enum kvc_status sure(struct kvc_import *im, struct reader *r, const struct kvc_log_row *row,
+                            struct kvc_error *err)
+{
+    note_time(r->times, row->time_ns);
+    enum kvc_status status = kvc_import_compares(im) ? compare(im, r, row, err) : KVC_OK;
+    return status == KVC_OK ? kvc_import_row(im, row, false, err) : status;
+}
+
+static bool id_room(struct reader *r, size_t bytes)
+{
+    return kvc_grow((void **)&r->scan_ids.v, &r->scan_ids.cap, bytes / 2 + 1, sizeof(uint64_t));
+}
+
+/* The rows that lie in memory, as long as they are plain: to look for the ends of their lines first
+ * would be to read them twice. */
+static enum kvc_status read_plain(struct kvc_import *im, struct reader *r, struct kvc_error *err)
+{
+    struct kvc_log_row row = { 0 };
+    enum kvc_status status = KVC_OK;
+    while (status == KVC_OK) {
+        size_t ahead = kvc_import_ahead(im, &r->text);
+        if (!id_room(r, ahead))
+            return kvc_fail_nomem(err);
+        r->n = kvc_mooncake_scan(r->text, r->scan_ids.v, &row);
+        if (!r->n || r->n >= ahead)
+            break;
+        kvc_import_line_ahead(im, r->n + 1);
+        status = sure(im, r, &row, err);
+    }
+    return status;
+}
+
+static enum kvc_status one_line(struct kvc_import *im, struct reader *r, struct kvc_error *err)
+{
+    struct kvc_log_row row = { 0 };
+    if (!id_room(r, r->n))
+        return kvc_fail_nomem(err);
+    if (r->plain && kvc_mooncake_scan(r->text, r->scan_ids.v, &row) >= r->n)
+        return sure(im, r, &row, err);
+    return careful(im, r, err);
+}
+
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
     const struct kvc_import_options *o = kvc_import_options_of(im);
     struct reader r = { .times = kvc_import_keep(im, sizeof(*r.times), NULL),
                         .plain = !o->time_unit && !o->tenant_field && !o->key_field };
-    struct kvc_log_row row;
-    enum kvc_status status;
-    if (!r.times)
-        return kvc_fail_nomem(err);
-    while ((status = kvc_import_line(im, &r.text, &r.n, err)) == KVC_OK && r.text) {
-        if (!kvc_grow((void **)&r.scan_ids.v, &r.scan_ids.cap, r.n / 2 + 1, sizeof(uint64_t))) {
-            status = kvc_fail_nomem(err);
-            break;
-        }
-        bool sure = r.plain && kvc_mooncake_scan(r.text, r.n, r.scan_ids.v, &row);
-        if (sure)
-            note_time(r.times, row.time_ns);
-        if (!sure)
-            status = careful(im, &r, err);
-        else if (!kvc_import_compares(im) || (status = compare(im, &r, &row, err)) == KVC_OK)
-            status = kvc_import_row(im, &row, false, err);
-        if (status != KVC_OK)
-            break;
+    enum kvc_status status = r.times ? KVC_OK : kvc_fail_nomem(err);
+    for (r.text = ""; status == KVC_OK && r.text;) {
+        if (r.plain)
+            status = read_plain(im, &r, err);
+        if (status == KVC_OK)
+            status = kvc_import_line(im, &r.text, &r.n, err);
+        if (status == KVC_OK && r.text)
+            status = one_line(im, &r, err);
     }
     kvc_free(r.scan_ids.v);
     kvc_free(r.read_ids.v);

@@ -8,9 +8,11 @@
 #include "base/json.h"
 #include "traces/import/import.h"
 
-/* text[n] is a newline with KVC_LINE_PAD bytes of memory from there on; ids has room for
- * n / 2 + 1. False: not sure, ask the careful reader. */
-bool kvc_mooncake_scan(const char *text, size_t n, uint64_t *ids, struct kvc_log_row *row);
+/* Reads the row at text, which some newline ends with KVC_LINE_PAD bytes of memory from there on;
+ * ids has room for half the bytes up to it + 1; of *row, zeroed once before the first of rows, only
+ * what a row may state is set, as zeroing costs more than a short row. Returns how long the row is, its newline not
+ * included; 0: not sure, ask the careful reader. */
+size_t kvc_mooncake_scan(const char *text, uint64_t *ids, struct kvc_log_row *row);
 
 struct kvc_mooncake_doc { /* what the spans of a carefully read row point into */
     struct kvc_jval *root; /* the caller frees it */

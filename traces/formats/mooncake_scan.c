@@ -119,7 +119,7 @@ static bool value(const char **pp, enum field f, uint64_t *ids, struct kvc_log_r
     case OUTPUT:
         return kvc_scan_count(pp, &row->output_tokens);
     case IDS:
-        return kvc_scan_id_list(pp, ids, &row->n_ids);
+        return kvc_scan_id_list(pp, ids, &row->n_ids, &row->ascending);
     case SESSION:
         return name(pp, &row->session);
     case DELAY:
@@ -139,40 +139,34 @@ static bool value(const char **pp, enum field f, uint64_t *ids, struct kvc_log_r
     }
 }
 
-bool kvc_mooncake_scan(const char *text, size_t n, uint64_t *ids, struct kvc_log_row *row)
+size_t kvc_mooncake_scan(const char *text, uint64_t *ids, struct kvc_log_row *row)
 {
     struct kvc_scan_key unknown[KVC_SCAN_KEYS];
     unsigned n_unknown = 0, seen = 0;
     struct kvc_span user = { 0 };
     const char *p = kvc_scan_space(text);
-    /* One by one: zeroing the whole of it costs more than a short row. */
-    *row = (struct kvc_log_row){ .think_ns = KVC_TIME_NONE, .ids = ids };
-    if (*p++ != '{')
-        return false;
-    for (;;) {
+    row->think_ns = KVC_TIME_NONE;
+    row->ids = ids;
+    row->n_ids = 0;
+    row->ascending = false;
+    row->session = row->model = row->tenant = row->instance = user;
+    if (!kvc_scan_mark(&p, '{'))
+        return 0;
+    do {
         struct kvc_scan_key k;
-        p = kvc_scan_space(p);
         if (*p++ != '"')
-            return false;
+            return 0;
         enum field f = known_key(&p);
         if ((seen & f) || (f == UNKNOWN && (!kvc_scan_plain_string(&p, &k) ||
                                             !kvc_scan_new_key(unknown, &n_unknown, &k))))
-            return false;
+            return 0;
         seen |= f;
-        p = kvc_scan_space(p);
-        if (*p++ != ':')
-            return false;
-        p = kvc_scan_space(p);
-        if (!value(&p, f, ids, row, &user))
-            return false;
-        p = kvc_scan_space(p);
-        if (*p != ',')
-            break;
-        p++;
-    }
-    if (*p++ != '}' || kvc_scan_space(p) < text + n)
-        return false;
+        if (!kvc_scan_mark(&p, ':') || !value(&p, f, ids, row, &user))
+            return 0;
+    } while (kvc_scan_mark(&p, ','));
+    if (!kvc_scan_mark(&p, '}') || *p != '\n' || ~seen & (TIMESTAMP | INPUT | OUTPUT))
+        return 0;
     if (!row->tenant.text)
         row->tenant = user;
-    return (seen & (TIMESTAMP | INPUT | OUTPUT)) == (TIMESTAMP | INPUT | OUTPUT);
+    return (size_t)(p - text);
 }

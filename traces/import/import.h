@@ -33,6 +33,7 @@ struct kvc_log_row {
     size_t n_output_ids;
     bool text_ids; /* ids were strings: another key space than numbers */
     bool unchained; /* an id names its block's own tokens, so that it may well occur twice */
+    bool ascending; /* each id is above the one before, so that none occurs twice; else not known */
     bool hashed;    /* an id is a hash of all that is before it, so that none occurs twice */
     uint32_t shown_tokens; /* with hashed: as in struct kvc_row */
     uint64_t key_space; /* whose the ids are: 0 = the log's, else a document's own */
@@ -74,6 +75,7 @@ enum kvc_status kvc_import_line(struct kvc_import *im, const char **text, size_t
  * bytes, until the next call for a line; and the line of these bytes, its end included, as a row
  * taken from there. */
 size_t kvc_import_ahead(const struct kvc_import *im, const char **text);
+void kvc_import_line_ahead(struct kvc_import *im, size_t bytes);
 /* Hands on n rows, each a line of what lies ahead: bytes in all, newlines and all. */
 enum kvc_status kvc_import_lengths_ahead(struct kvc_import *im, const struct kvc_length_row *rows,
                                          size_t n, size_t bytes, struct kvc_error *err);

@@ -319,17 +319,14 @@ enum kvc_status kvc_import_window(struct kvc_import *im, struct kvc_error *err)
 
 static void note_batches(struct kvc_import *im, const struct kvc_trace *t)
 {
-    struct kvc_trace_stats s;
-    uint64_t distinct = 0;
+    uint64_t distinct = 0, period_ns;
     char period[32];
     for (uint64_t r = 0; r < t->n_requests; r++)
         distinct += r == 0 || t->arrival_ns[r] != t->arrival_ns[r - 1];
-    if (t->n_requests < 2 * distinct) /* as most traces are: no need to look closer */
+    period_ns = kvc_trace_batch_period(t, distinct);
+    if (!period_ns)
         return;
-    kvc_trace_stats(t, &s);
-    if (!s.batch_period_ns)
-        return;
-    kvc_format_ns(s.batch_period_ns, period, sizeof(period));
+    kvc_format_ns(period_ns, period, sizeof(period));
     kvc_import_note(im, "requests arrive in batches %s apart, %.1f at once: the log's clock ticks "
                     "so; a replay with --arrivals.spread %s spreads them", period,
                     (double)t->n_requests / (double)distinct, period);

@@ -49,6 +49,13 @@ size_t kvc_import_ahead(const struct kvc_import *im, const char **text)
     return im->lines.end - im->lines.begin;
 }
 
+void kvc_import_line_ahead(struct kvc_import *im, size_t bytes)
+{
+    im->lines.begin += bytes;
+    im->lines.line++;
+    im->report.rows++;
+}
+
 enum kvc_status kvc_import_line_within(struct kvc_import *im, const char **text, size_t *n,
                                        struct kvc_error *err)
 {

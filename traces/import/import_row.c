@@ -38,7 +38,8 @@ static bool intern(struct kvc_intern *in, const struct kvc_span *span, uint32_t 
 static bool check_ids(struct kvc_import *im, const struct kvc_log_row *row)
 {
     bool repeated = false;
-    if (!row->unchained && !row->hashed && !has_repeat(im, row->ids, row->n_ids, &repeated))
+    if (!row->ascending && !row->unchained && !row->hashed &&
+        !has_repeat(im, row->ids, row->n_ids, &repeated))
         return false;
     im->report.repeated_ids += repeated;
     if (!row->n_ids)
@@ -188,9 +189,11 @@ enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *
                                        : "; --arrivals poisson:R gives R requests per second");
         return kvc_import_bad(im, &bad, err);
     }
-    if (!kvc_import_clock_allows(im, r.time_ns, &bad))
-        return kvc_import_bad(im, &bad, err);
-    kvc_import_clock_row(im, r.time_ns);
+    if (!kvc_clock_in_order(&im->clock, r.time_ns)) {
+        if (!kvc_import_clock_allows(im, r.time_ns, &bad))
+            return kvc_import_bad(im, &bad, err);
+        kvc_import_clock_row(im, r.time_ns);
+    }
     im->arrivals.stated = im->arrivals.stated || row->time_ns != KVC_TIME_NONE;
     if (!kvc_import_in_window(im, r.time_ns))
         return KVC_OK;

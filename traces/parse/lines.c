@@ -52,6 +52,7 @@ static enum kvc_status refill(struct kvc_lines *l, struct kvc_error *err)
         return kvc_fail(err, KVC_ERR_CANCELLED, "cancelled");
     l->eof = got == 0;
     l->end += got;
+    l->buf[l->end] = '\n'; /* whoever reads on ahead stops there; there is room for it */
     l->bytes += got;
     return KVC_OK;
 }

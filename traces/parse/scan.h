@@ -25,6 +25,18 @@ static inline const char *kvc_scan_space(const char *p)
     return p;
 }
 
+/* Past c and the space around it, of which programs write none or one behind it. */
+static inline bool kvc_scan_mark(const char **pp, char c)
+{
+    const char *p = *pp;
+    if (*p != c && *(p = kvc_scan_space(p)) != c)
+        return false;
+    p++;
+    p += *p == ' ';
+    *pp = (unsigned char)*p <= ' ' ? kvc_scan_space(p) : p;
+    return true;
+}
+
 /* How many digits begin at p, 8 at most, and their value. Reads 8 bytes. */
 static inline unsigned kvc_scan_eight(const char *p, uint64_t *out)
 {
@@ -145,13 +157,31 @@ static inline bool kvc_scan_null(const char **pp)
     return true;
 }
 
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+/* Adds one to the number that the low bytes of the word are the digits of; false when it has another
+ * digit then. */
+static inline bool kvc_scan_carry(uint64_t *word, size_t low)
+{
+    for (size_t shift = 8 * low; shift > 0;) {
+        shift -= 8;
+        if ((*word >> shift & 0xff) != '9') {
+            *word += (uint64_t)1 << shift;
+            return true;
+        }
+        *word -= (uint64_t)9 << shift;
+    }
+    return false;
+}
+#endif
+
 /* Ids numbered at first appearance stand in a row along a chain: the text of the next is that of
- * this one, plus one in its last digit, as long as that is no 9. first is the text of the id v,
- * *pp is behind the separator after it, gap bytes long. Takes ids while that holds. */
+ * this one, plus one. first is the text of the id v, *pp is behind the separator after it, gap bytes
+ * long. Takes ids while that holds and the last digits, as many as fit a word with the separator,
+ * are enough to tell. */
 static inline size_t kvc_scan_counted_ids(const char **pp, const char *first, size_t gap,
                                           uint64_t v, uint64_t *ids)
 {
-    size_t n = 0;
+    uint64_t *next = ids;
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     const char *p = *pp;
     size_t pitch = (size_t)(p - first), len = pitch - gap, low = len < 8 - gap ? len : 8 - gap;
@@ -164,9 +194,14 @@ static inline size_t kvc_scan_counted_ids(const char **pp, const char *first, si
     memcpy(&lead, first, 8);
     memcpy(&window, first + high, 8);
     window &= window_mask;
-    for (int left = '9' - first[len - 1]; left > 0; left--) {
+    for (const char *nine = p + pitch * (size_t)('9' - first[len - 1]);; p += pitch) {
+        if (p != nine)
+            window += step;
+        else if (kvc_scan_carry(&window, low))
+            nine += 10 * pitch;
+        else
+            break;
         memcpy(&b, p + high, 8);
-        window += step;
         if ((b & window_mask) != window)
             break;
         if (high) {
@@ -174,20 +209,22 @@ static inline size_t kvc_scan_counted_ids(const char **pp, const char *first, si
             if ((a ^ lead) & high_mask)
                 break;
         }
-        ids[n++] = ++v;
-        p += pitch;
+        *next++ = ++v;
     }
     *pp = p;
 #else
-    (void)pp, (void)first, (void)gap, (void)v, (void)ids;
+    (void)pp, (void)first, (void)gap, (void)v;
 #endif
-    return n;
+    return (size_t)(next - ids);
 }
 
-static inline bool kvc_scan_id_list(const char **pp, uint64_t *ids, size_t *n_ids)
+/* *ascending: each id is above the one before. An empty list and null set nothing. */
+static inline bool kvc_scan_id_list(const char **pp, uint64_t *ids, size_t *n_ids, bool *ascending)
 {
     const char *p = *pp;
     size_t n = 0;
+    uint64_t last = 0;
+    bool up = true;
     if (*p == 'n')
         return kvc_scan_null(pp);
     if (*p != '[')
@@ -199,8 +236,10 @@ static inline bool kvc_scan_id_list(const char **pp, uint64_t *ids, size_t *n_id
     }
     for (;;) {
         const char *first = p;
-        if (!kvc_scan_digits(&p, &ids[n++]))
+        if (!kvc_scan_digits(&p, &ids[n]))
             return false;
+        up &= (ids[n] > last) | (n == 0);
+        n++;
         if (*p == ',') {
             size_t gap = p[1] == ' ' ? 2 : 1;
             p += gap;
@@ -210,9 +249,11 @@ static inline bool kvc_scan_id_list(const char **pp, uint64_t *ids, size_t *n_id
         } else if (*p++ != ',') {
             return false;
         }
+        last = ids[n - 1];
         p = kvc_scan_space(p);
     }
     *n_ids = n;
+    *ascending = up;
     *pp = p + 1;
     return true;
 }
