@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cli/trace_args.h"
+#include "cli/validate_prefix.h"
 #include "cli/validate_requests.h"
 #include "cli/validate_rows.h"
 #include "studies/kernel_study.h"
@@ -25,6 +26,10 @@ static const struct kvc_cli_option options[] = {
     {"requests", "F", NULL,
      "what a served run measured of each request: JSON lines with queued_ts, first_token_ts and "
      "last_token_ts, or the CSV of replay --requests"},
+    {"prefix", "F.csv", NULL,
+     "TTFTs of one prefix by length and serving tier: columns tokens, tier (miss, hbm, dram or "
+     "remote) and ttft_ms"},
+    {"calibrate", NULL, NULL, "with --prefix: the first row sets front end and host of the engine"},
     {"format", "NAME", "auto", "format of the trace that goes with --requests"},
     KVC_CLI_LOG_OPTIONS,
     {NULL, NULL, NULL, NULL},
@@ -279,6 +284,8 @@ static int run(struct kvc_cli *cli)
 
     if (kvc_cli_value(cli, "rows"))
         return kvc_validate_rows(cli);
+    if (kvc_cli_value(cli, "prefix"))
+        return kvc_validate_prefix(cli);
     if (kvc_cli_value(cli, "requests"))
         return kvc_validate_requests(cli);
     if (!kvc_cli_flag(cli, "kernels"))
@@ -304,7 +311,7 @@ static int run(struct kvc_cli *cli)
 
 const struct kvc_cli_command kvc_cmd_validate = {
     .name = "validate",
-    .arguments = "--rows F.csv | --kernels [FILE.csv..] | --requests F [TRACE] [--KEY VALUE..]",
+    .arguments = "--rows F.csv | --kernels [FILE.csv..] | --requests F [TRACE] [--KEY VALUE..] | --prefix F.csv [--KEY VALUE..]",
     .summary = "predictions beside measured results",
     .description =
         "--rows: each measured run of a serving engine (closed loop: so many clients, prompts of "
@@ -324,7 +331,9 @@ const struct kvc_cli_command kvc_cmd_validate = {
         "nothing known) on the engine that the scenario keys name, and holds mean and percentiles "
         "of TTFT, TPOT and E2E against what the log says. A meta.json beside the log, as vLLM's "
         "benchmark scripts write it, says what the keys don't. Times of an engine's clock have no "
-        "front end in them, so none is predicted.",
+        "front end in them, so none is predicted.\n"
+        "--prefix: each row is a request whose whole prompt rests in that tier, replayed on the engine "
+        "and links that the scenario keys name; 15 % are allowed.",
     .options = options,
     .scenario_keys = true,
     .run = run,

@@ -117,6 +117,8 @@ static enum kvc_status prepare(struct kvc_cli *cli, const struct kvc_import_opti
         kvc_cli_note(cli, "meta.json beside the log: %s", said);
     if (status == KVC_OK)
         status = kvc_cli_apply_scenario(cli, *scenario, err);
+    if (status == KVC_OK && kvc_cli_value(cli, "profile"))
+        status = kvc_scenario_set(*scenario, "profile", kvc_cli_value(cli, "profile"), err);
     if (status == KVC_OK && (status = kvc_scenario_check(*scenario, err)) == KVC_ERR_INPUT)
         status = err->status = KVC_ERR_USAGE; /* the place is the command line */
     if (status == KVC_OK)

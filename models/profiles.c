@@ -97,6 +97,8 @@ static bool read_gpu(const struct kvc_jval *v, struct kvc_gpu *g)
         kvc_jval_bool(measured, &g->kernels_measured);
     if (!kvc_profile_figure(v, "fp4_flops", &g->fp4_flops))
         g->fp4_flops = (struct kvc_figure){0, "datasheet", "no fp4 units"};
+    if (!kvc_profile_figure(v, "multiprocessors", &g->multiprocessors))
+        g->multiprocessors = (struct kvc_figure){0, "assumed", "not known"};
     return g->id && g->name && g->host_link &&
            kvc_profile_figure(v, "memory_bytes", &g->memory_bytes) &&
            kvc_profile_figure(v, "hbm_bytes_per_s", &g->hbm_bytes_per_s) &&

@@ -80,15 +80,31 @@ static double decode_attention(const struct kvc_step_model *m, uint32_t n, uint6
 static double prefill_attention(const struct kvc_step_model *m, const struct kvc_chunk *c,
                                 uint64_t tokens)
 {
-    double alike = (double)tokens / c->tokens, past = c->past;
+    double alike = (double)tokens / c->tokens;
     double capped = c->past < m->cap_tokens ? c->past : (double)m->cap_tokens;
     double base = kvc_token_table_at(&m->eight, c->tokens);
 
     if (alike < 8)
         base = (kvc_token_table_at(&m->alone, c->tokens) * (8 - alike) +
                 8 * base * (alike - 1)) / (7 * alike);
-    return base + kvc_token_table_at(&m->past, c->tokens) * past +
-           (m->cap_tokens ? kvc_token_table_at(&m->capped, c->tokens) * capped : 0);
+    return base + (m->cap_tokens ? kvc_token_table_at(&m->capped, c->tokens) * capped : 0);
+}
+
+/* What the tokens before the chunks cost: at work side by side, but none faster than alone. */
+static double past_attention(const struct kvc_step_model *m, const struct kvc_chunk *chunks,
+                             size_t n)
+{
+    double all = 0, longest = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!chunks[i].past || !chunks[i].tokens)
+            continue;
+        double past = chunks[i].past;
+        double alone = kvc_token_table_at(&m->waves, chunks[i].tokens) * past;
+        all += kvc_token_table_at(&m->past, chunks[i].tokens) * past;
+        longest = alone > longest ? alone : longest;
+    }
+    return all > longest ? all : longest;
 }
 
 uint64_t kvc_step_ns(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
@@ -112,6 +128,7 @@ uint64_t kvc_step_ns(const struct kvc_step_model *model, const struct kvc_chunk 
         for (size_t i = 0; i < n_chunks; i++)
             if (chunks[i].tokens)
                 ns += prefill_attention(model, &chunks[i], tokens - n_decode);
+        ns += past_attention(model, chunks, n_chunks);
     }
     if (n_decode)
         ns += decode_attention(model, n_decode, decode_context);
@@ -233,6 +250,7 @@ void kvc_step_model_destroy(struct kvc_step_model *model)
     kvc_free(model->alone.ns);
     kvc_free(model->eight.ns);
     kvc_free(model->past.ns);
+    kvc_free(model->waves.ns);
     kvc_free(model->capped.ns);
     kvc_kernels_destroy(model->kernels);
     kvc_free(model);

@@ -111,6 +111,16 @@ static double tiles(double q)
     return ceil(q / 128) * 128;
 }
 
+/* A key of the past, all heads, as tiles of 64 queries go over the multiprocessors wave by wave: what
+ * RTX PRO 6000 measures from 16 to 2048 queries (LLMServingSim @5daddb2), and H20 at 16. */
+static double wave_ns(const struct kvc_step_model *m, const struct kind *k, double q)
+{
+    double processors = m->gpu.multiprocessors.value, heads = (double)m->llm.heads / m->tp;
+    double waves = processors > 0 ? ceil(heads * ceil(q / 64) / processors) : 0;
+
+    return m->llm.kv_lora_rank ? 0 : pair_ns(k, q) * 64 * waves * processors / heads;
+}
+
 /* What a past of as many tokens as the window adds: a chunk no longer begins with few keys. */
 static double window_ns(const struct kind *k, double q)
 {
@@ -121,9 +131,11 @@ static double window_ns(const struct kind *k, double q)
 
 static bool fill_prefill(struct kvc_step_model *m, const struct attention *a)
 {
-    struct kvc_token_table *const table[] = {&m->alone, &m->eight, &m->past, &m->capped};
+    struct kvc_token_table *const table[] = {&m->alone, &m->eight, &m->past, &m->waves,
+                                             &m->capped};
+    const size_t tables = sizeof table / sizeof table[0];
 
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < tables; i++)
         if (!kvc_token_table_init(table[i], KVC_MAX_STEP_TOKENS))
             return false;
     for (size_t i = 1; i < 17 + (KVC_MAX_STEP_TOKENS - 16) / 16; i++) {
@@ -136,12 +148,14 @@ static bool fill_prefill(struct kvc_step_model *m, const struct attention *a)
             m->eight.ns[i] += k->layers * (eight > alone / 8 ? eight : alone / 8);
             if (k->keys < HUGE_VAL)
                 m->capped.ns[i] += k->layers * window_ns(k, q) / k->keys;
-            else
+            else {
                 m->past.ns[i] += k->layers * pair_ns(k, q) * tiles(q);
+                m->waves.ns[i] += k->layers * wave_ns(m, k, q);
+            }
         }
         m->past.ns[i] += a->index_ns_per_key * q / 64; /* the indexer reads keys tile by tile */
     }
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < tables; i++)
         if (!kvc_token_table_finish(table[i], 0))
             return false;
     for (size_t j = 0; j < a->n; j++) {

@@ -3,7 +3,6 @@
 # accuracy.sh SHARED: writes docs/accuracy.md to stdout ('make accuracy').
 aic=$1/kernels/aic
 silicon=$1/validation/aiconfigurator_silicon/silicon_sample.csv.zst
-bench=$1/validation/llmservingsim_bench
 kvcast=${KVCAST:-build/kvcast}
 
 cat <<'TEXT'
@@ -36,6 +35,9 @@ Where it falls short:
   TensorRT-LLM one slot fewer than clients; no row says so, so all are predicted alike.
 - A few rows whose requests just fit or just don't have TTFTs off by orders of magnitude: they make means useless, medians not.
 - Attention data parallelism, disaggregated serving, B300 and GB300 are not predicted yet.
+TEXT
+sh "$(dirname "$0")/accuracy_runs.sh" "$1" || exit 1
+cat <<'TEXT'
 
 ## Each table on what it has not seen
 `kvcast validate --kernels`. Mean absolute error in percent. *Rows aside*: fitted to three quarters of the rows, scored on

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # build_tables.sh KVCAST KERNELS_DIR OUT_DIR [SYSTEM_BACKEND..]: fits models/profiles/tables_*.json
-# from KERNELS_DIR/aic and llmservingsim, one profile per GPU and engine backend, NCCL apart.
+# from KERNELS_DIR/aic, llmservingsim and infersim, one profile per GPU and engine backend, NCCL apart.
 set -e
 kvcast=$1 aic=$2/aic out=$3
 shift 3
@@ -28,12 +28,16 @@ for system in h100_sxm h200_sxm b200_sxm gb200 a100_sxm l40s; do
     done
 done
 
-# LLMServingSim profiled RTX PRO 6000 layer by layer.
-case " ${*:-rtx_pro_6000_vllm} " in *" rtx_pro_6000_vllm "*)
+# LLMServingSim profiled RTX PRO 6000 layer by layer, InferSim H20 kernel by kernel.
+others() { # name, rows' script, source's folder, origin
+    case " ${wanted:-$1} " in *" $1 "*) ;; *) return 0 ;; esac
     rows=$(mktemp -d)
-    trap 'rm -r "$rows"' EXIT
-    python3 "$(dirname "$0")/llmservingsim_rows.py" "$aic/../llmservingsim" "$rows"
-    "$kvcast" calibrate --kernels "$rows"/*.csv --origin "LLMServingSim @5daddb2" \
-        -o "$out/tables_rtx_pro_6000_vllm.json" --quiet
-    echo "tables_rtx_pro_6000_vllm.json $(wc -c < "$out/tables_rtx_pro_6000_vllm.json")" ;;
-esac
+    python3 "$(dirname "$0")/$2" "$aic/../$3" "$rows"
+    "$kvcast" calibrate --kernels "$rows"/*.csv --origin "$4" -o "$out/tables_$1.json" --quiet
+    rm -r "$rows"
+}
+wanted=$*
+others rtx_pro_6000_vllm llmservingsim_rows.py llmservingsim "LLMServingSim @5daddb2"
+others h20_vllm infersim_rows.py infersim "InferSim @f2293da"
+[ ! -f "$out/tables_h20_vllm.json" ] || grep -q '"assumed"' "$out/tables_h20_vllm.json" ||
+    python3 "$(dirname "$0")/infersim_rows.py" "$out/tables_h20_vllm.json"

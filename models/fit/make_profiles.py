@@ -60,6 +60,11 @@ WEIGHTS = {"DeepSeek-V3": "fp8_block", "DeepSeek-R1": "fp8_block", "DeepSeek-V3.
 INT4_GROUP = {"Kimi-K2.5": 32}
 
 
+# Multiprocessors (compute units) as the vendors' data sheets and architecture papers state them.
+PROCESSORS = {"h100_sxm": 132, "h100_pcie": 114, "h200_sxm": 132, "h800": 132, "h20": 78, "gh200_96": 132, "gh200_144": 132,
+              "b200_sxm": 148, "gb200": 148, "a100_80": 108, "l40s": 142, "mi300x": 304, "rtx_pro_6000": 188, "rtx_4090": 128}
+
+
 def fig(value, kind, source):
     return {"value": value, "kind": kind, "source": source}
 
@@ -144,6 +149,7 @@ def gpu(s):
         "bf16_flops": scaled(tf["bf16"], 1e12),
         "fp8_flops": scaled(tf["fp8"] or fig(tf["bf16"]["value"], "assumed", "no fp8 units: bf16 rate"), 1e12),
         "fp4_flops": scaled(tf["fp4"], 1e12) if tf.get("fp4") else None,
+        **({"multiprocessors": fig(PROCESSORS[i], "datasheet", "vendor's architecture paper")} if i in PROCESSORS else {}),
         "tdp_w": fig(tdp["value"], tdp["kind"], tdp["source"]), "usd_per_hour": usd,
         "h2d_bytes_per_s": host("h2d_measured"), "d2h_bytes_per_s": host("d2h_measured"),
         "nic_bytes_per_s": scaled(nic, 1e9 / 8), "gpu_link_bytes_per_s": link}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "studies/prefix_study.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "studies/csv_table.h"
+
+static enum kvc_status predict(struct kvc_prefix_study *s, struct kvc_csv_table *t, bool seconds,
+                               const struct kvc_scenario *scenario, struct kvc_error *err)
+{
+    const char *tier = kvc_csv_table_cell(t, "tier");
+    double ms = strtod(kvc_csv_table_cell(t, seconds ? "ttft_p50_s" : "ttft_ms"), NULL) *
+                (seconds ? 1e3 : 1);
+    unsigned long tokens = strtoul(kvc_csv_table_cell(t, "tokens"), NULL, 10);
+    struct kvc_request_result r;
+    enum kvc_probe_tier which;
+
+    if (!kvc_probe_tier_parse(tier, &which))
+        return kvc_fail_at(err, KVC_ERR_INPUT, t->path, t->line, "tier",
+                           "'%.40s' is no tier; miss, hbm, dram or remote", tier);
+    if (!(ms > 0) || tokens < 16 || tokens > 1u << 24)
+        return kvc_fail_at(err, KVC_ERR_INPUT, t->path, t->line, NULL,
+                           "tokens (16 or more) or the TTFT are missing or make no sense");
+    if (!kvc_grow((void **)&s->row, &s->cap, s->n + 1, sizeof *s->row))
+        return kvc_fail_nomem(err);
+    enum kvc_status status = kvc_probe(&r, scenario, which, (uint32_t)tokens, err);
+    if (status != KVC_OK)
+        return status;
+    struct kvc_prefix_row *row = &s->row[s->n++];
+    *row = (struct kvc_prefix_row){.tokens = (uint32_t)tokens, .measured_ms = ms,
+                                   .predicted_ms = (double)r.ttft_ns / 1e6};
+    snprintf(row->tier, sizeof row->tier, "%.31s", tier);
+    return KVC_OK;
+}
+
+static void shift(struct kvc_prefix_study *s)
+{
+    s->calibrated = 0;
+    s->shift_ms = s->row[0].measured_ms - s->row[0].predicted_ms;
+    for (size_t i = 0; i < s->n; i++)
+        s->row[i].predicted_ms += s->shift_ms;
+}
+
+enum kvc_status kvc_prefix_study_run(struct kvc_prefix_study *out, const char *path,
+                                     const struct kvc_scenario *scenario, bool calibrate,
+                                     struct kvc_error *err)
+{
+    struct kvc_csv_table t;
+    bool more = true;
+    enum kvc_status status = kvc_csv_table_open(&t, path, err);
+
+    memset(out, 0, sizeof *out);
+    out->calibrated = SIZE_MAX;
+    bool seconds = status == KVC_OK && kvc_csv_table_has(&t, "ttft_p50_s");
+    while (status == KVC_OK) {
+        status = kvc_csv_table_next(&t, &more, err);
+        if (status != KVC_OK || !more)
+            break;
+        status = predict(out, &t, seconds, scenario, err);
+    }
+    kvc_csv_table_close(&t);
+    if (status == KVC_OK && out->n == 0)
+        status = kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL, "no row in it");
+    if (status == KVC_OK && calibrate)
+        shift(out);
+    if (status != KVC_OK)
+        kvc_prefix_study_clear(out);
+    return status;
+}
+
+void kvc_prefix_study_clear(struct kvc_prefix_study *study)
+{
+    kvc_free(study->row);
+    memset(study, 0, sizeof *study);
+}

@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# validate --prefix: tiers beside their replays, and the published H20 tiers within their bar.
+. "$(dirname "$0")/tap.sh"
+
+printf 'tokens,tier,ttft_ms\n1024,hbm,50\n8192,hbm,55\n8192,dram,80\n8192,remote,120\n8192,miss,400\n' > "$dir/tiers.csv"
+engine="--model llama-3.1-8b --gpu h100-sxm --tiers.remote.capacity 1TiB --tiers.remote.link tcp-25"
+# shellcheck disable=SC2086
+"$kvcast" validate --prefix "$dir/tiers.csv" $engine > "$dir/out" 2> "$dir/err"
+report $? "each row is replayed"
+awk -F'|' '/^\| [0-9]/ { ms[++n] = $5 } END { exit !(n == 5 && ms[1] < ms[2] && ms[2] < ms[3] && ms[3] < ms[4]) }' "$dir/out"
+report $? "HBM is faster than DRAM, DRAM than a peer over TCP"
+# 8192 tokens x 131072 bytes at 2.8 GB/s are 383 ms longer than HBM's hit
+awk -F'|' '/^\| 8192 \| hbm/ { hbm = $5 } /^\| 8192 \| remote/ { d = $5 - hbm; exit !(d > 383 && d < 400) }' "$dir/out"
+report $? "a load takes its bytes over the link's rate"
+# shellcheck disable=SC2086
+"$kvcast" validate --prefix "$dir/tiers.csv" $engine --calibrate --json 2>/dev/null | tr -d '\n ' > "$dir/out"
+grep -q '"tokens":1024,"tier":"hbm","measured_ms":50,"predicted_ms":50,"error_percent":0,"verdict":"calibratedon"' "$dir/out"
+report $? "the first row calibrates"
+printf 'tokens,tier,ttft_ms\n1024,tape,50\n' > "$dir/bad.csv"
+refused "an unknown tier is named" 3 "'tape' is no tier" validate --prefix "$dir/bad.csv" --model llama-3.1-8b --gpu h100-sxm
+refused "a GPU is needed" 2 "gpu" validate --prefix "$dir/tiers.csv" --model llama-3.1-8b
+
+h20=$(dirname "$0")/../../shared/validation/h20_tier_latency/ttft_by_tier.csv
+if [ -f "$h20" ]; then
+    "$kvcast" validate --prefix "$h20" --calibrate --model qwen3-30b-a3b --gpu h20 > "$dir/out" 2> "$dir/err"
+    [ "$(grep -c '_hit.*| met |' "$dir/out")" = 6 ] && [ "$(grep -c 'miss .*| met |' "$dir/out")" = 2 ]
+    report $? "H20: HBM at each length, DRAM at 65,536 tokens and recompute are met within 15 %"
+else
+    report 0 "H20's tiers # SKIP no ../shared"
+fi
+
+echo "1..$n"
+exit $failed

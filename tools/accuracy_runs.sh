@@ -1,0 +1,55 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# accuracy_runs.sh SHARED: the sections of docs/accuracy.md on whole runs, read by accuracy.sh.
+bench=$1/validation/llmservingsim_bench
+kvcast=${KVCAST:-build/kvcast}
+
+cat <<'TEXT'
+
+## Served runs, request by request
+`kvcast validate --requests F TRACE`: vLLM 0.19 on 300 ShareGPT requests in 29 s (LLMServingSim bench/examples @5daddb2), more
+than either GPU can serve, replayed with prefix caching, the engine flags of meta.json and vLLM's host constants as they are:
+nothing is fitted to these runs, so each of them is unseen. TTFT is counted as the engine logs it, from queued to first token.
+RTX PRO 6000 by its own layer times, RTX 4090 (KV-bound, preempting) by a closed form through published peak rates.
+
+TEXT
+for run in "RTXPRO6000 rtx-pro-6000" "RTX4090 rtx-4090"; do
+    # shellcheck disable=SC2086
+    set -- "$1" $run
+    printf '### Llama-3.1-8B on %s\n' "$2"
+    "$kvcast" validate --quiet --requests "$bench/$2/Llama-3.1-8B/vllm/requests.jsonl" \
+        "$bench/workloads/sharegpt-llama-3.1-8b-300-sps10.jsonl" --block-tokens 16 --gpu "$3" || exit 1
+    echo
+done
+cat <<'TEXT'
+Not replayed: Qwen3-30B-A3B on two RTX PRO 6000, whose two data-parallel ranks deal the experts among them and step together.
+
+## A prefix by the tier that serves it
+`kvcast validate --prefix F.csv --calibrate`: TTFT of a request whose prefix rests in one tier, by two requests replayed; the first
+row of each table sets front end and host of that engine (eager mode, client and tokenizer are its own), all others are scored.
+
+### Qwen3-Coder-30B-A3B (geometry of Qwen3-30B-A3B) on H20, vLLM 0.18.1 (agentic-kvc exp (a) @837df6b)
+Attention, fp8 products and experts of H20 as InferSim measured them; bf16 products and experts are closed forms.
+
+TEXT
+"$kvcast" validate --prefix "$1/validation/h20_tier_latency/ttft_by_tier.csv" --calibrate --model qwen3-30b-a3b --gpu h20 || exit 1
+cat <<'TEXT'
+
+The RDMA row moves 6.4 GB in about 0.86 s, 7.5 GB/s; NIC and transport are not stated, an H20's 400 Gb/s NIC is assumed. A load
+from DRAM costs 15 ms beside its copy at 1,024 tokens, which no figure of the profile explains.
+
+### gpt-oss-120b on H200, peer pull over NIXL (llm-d blog 2026-08-15)
+
+TEXT
+pull=$(mktemp)
+trap 'rm -f "$pull"' EXIT
+awk -F, 'NR == 1 { print "tokens,tier,ttft_ms"; next } { print $1 ",recompute," $2; print $1 ",p2p_pull," $3 }' \
+    "$1/validation/llmd_p2p/prefix_pull.csv" > "$pull"
+"$kvcast" validate --prefix "$pull" --calibrate --model gpt-oss-120b --gpu h200-sxm \
+    --tiers.remote.capacity 1TiB --tiers.remote.link rdma-400 || exit 1
+cat <<'TEXT'
+
+The pull's slope is 4.25 us a token; NIC, GPU count and KV layout are not stated. With the window layers' KV stored whole, as vLLM
+does beside a KV connector (73,728 bytes a token), it is 17 GB/s, what a 200 Gb/s NIC and a copy to the GPU reach one after
+the other; the replay moves the KV of the unbounded layers over 400 Gb/s, both at once.
+TEXT
