@@ -101,7 +101,7 @@ $(B)/tests/bench/%: $(B)/tests/bench/%.o $(B)/libkvcast.a
 	$(CC) $(KVC_LDFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # Plug-ins see the public header and nothing else.
-$(B)/tests/plugins/%.so: tests/plugins/%.c tests/plugins/bad.h include/kvcast/policy.h
+$(B)/tests/plugins/%.so: tests/plugins/%.c $(wildcard tests/plugins/*.h) include/kvcast/policy.h
 	@mkdir -p $(@D)
 	$(CC) -std=c11 $(WARN) $(if $(WERROR),-Werror) -fPIC -shared -Iinclude $(CFLAGS) $(KVC_LDFLAGS) -o $@ $<
 

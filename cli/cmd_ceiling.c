@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/trace_args.h"
-#include "policies/policies.h"
+#include "policies/plugins/plugin.h"
 #include "sim/ceiling/ceiling.h"
 
 #include <ctype.h>
@@ -24,7 +24,7 @@ static const struct kvc_cli_option options[] = {
      "(docs/policies.md); or a plug-in's path, ./mine.so (docs/plugins.md)"},
     {"admission", "NAME", NULL,
      "what every policy but opt stores: always, second, depth, size, tinylfu or ttl, with options as "
-     "above; or of one policy: lru+second"},
+     "above, or a plug-in's path; or of one policy: lru+second, lru+./mine.so"},
     {"curve", "[all]", NULL,
      "the exact LRU curve, at 2,000 capacities at most; all = every change of slope"},
     {"certify", NULL, NULL, "prove the optimum at each capacity and check the proof"},
@@ -119,8 +119,7 @@ static enum kvc_status take_policy(struct ceiling *c, const char *word, struct k
     if (st != KVC_OK)
         return st;
     bool bound = kvc_name_equal(name, "opt") || kvc_name_equal(name, "optforced");
-    const char *file = strrchr(name, '/'); /* a folder may have a '+' */
-    bool bare = !admission || bound || strchr(file ? file : name, '+');
+    bool bare = !admission || bound || kvc_policy_admission(name);
     const char **grown = kvc_realloc(c->policy, c->n_policies + 1, sizeof(*grown));
     char *spec = with_admission(name, bare ? NULL : admission);
     if (grown)
@@ -318,7 +317,7 @@ static enum kvc_status check_words(struct ceiling *c, struct kvc_error *err)
         st = kvc_ceiling_worth(NULL, NULL, model, kvc_cli_value(c->cli, "kv-dtype"),
                                kvc_cli_value(c->cli, "gpu"), err);
     if (st == KVC_OK && kvc_cli_value(c->cli, "admission"))
-        st = kvc_admission_check(kvc_cli_value(c->cli, "admission"), err);
+        st = kvc_admission_check(kvc_cli_value(c->cli, "admission"), NULL, err);
     if (st == KVC_OK)
         st = each_of(c, "--policy", "lru,opt", take_policy, err);
     if (st == KVC_OK && kvc_cli_value(c->cli, "capacity"))

@@ -17,7 +17,7 @@
 #include "base/text.h"
 
 static const struct kvc_cli_option options[] = {
-    {"kind", "KIND", "eviction", "new: eviction or routing"},
+    {"kind", "KIND", "eviction", "new: eviction, admission or routing"},
     {"o", "DIR", "the name", "new: the folder it goes to, made where it is missing"},
     {"limit", "TIME", "30s", "check: CPU time that each of the checks may take"},
     {NULL, NULL, NULL, NULL},
@@ -91,14 +91,22 @@ static enum kvc_status write_all(const char *name, const char *kind, const char 
     return st;
 }
 
+static bool is_kind(const char *word)
+{
+    bool found = false;
+    for (uint32_t kind = KVC_POLICY_EVICTION; kvc_policy_kind_name(kind); kind++)
+        found = found || strcmp(kvc_policy_kind_name(kind), word) == 0;
+    return found;
+}
+
 static int new_policy(struct kvc_cli *cli, const char *name)
 {
     const char *kind = kvc_cli_value(cli, "kind"), *folder = kvc_cli_value(cli, "o");
     struct kvc_error err = {0};
     kind = kind ? kind : "eviction";
     folder = folder ? folder : name;
-    if (strcmp(kind, "eviction") != 0 && strcmp(kind, "routing") != 0)
-        return kvc_cli_usage(cli, "--kind %s: eviction or routing is expected", kind);
+    if (!is_kind(kind))
+        return kvc_cli_usage(cli, "--kind %s: eviction, admission or routing is expected", kind);
     if (!islower((unsigned char)name[0]) || strlen(name) > 30 ||
         strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(name))
         return kvc_cli_usage(cli, "'%s': a name is of small letters, digits and '-', begins with a "

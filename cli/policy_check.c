@@ -24,7 +24,8 @@ static double share(uint64_t hits, uint64_t of)
 static void print_scores(const struct kvc_policy_check *c)
 {
     printf("\n%-14s %9s  %s\n%-14s %9s %8s %8s %8s %8s %8s  %s\n", "hit rates", "capacity",
-           "of all blocks touched", "workload", "blocks", "yours", "lru", "fifo", "best", "optimum",
+           c->kind == KVC_POLICY_ADMISSION ? "of all blocks touched; yours is lru with it"
+                                           : "of all blocks touched", "workload", "blocks", "yours", "lru", "fifo", "best", "optimum",
            "the best built-in");
     for (size_t i = 0; i < c->n_scores; i++) {
         const struct kvc_check_score *s = &c->score[i];

@@ -15,7 +15,7 @@ static const struct {
     const char *name, *title;
 } kinds[] = {
     [EVICTION] = {"eviction", "eviction, without time: kvcast ceiling --policy NAME[:option=value]"},
-    [ADMISSION] = {"admission", "admission: --admission NAME, or POLICY+NAME for one policy"},
+    [ADMISSION] = {"admission", "admission: --admission NAME, POLICY+NAME for one policy, tiers.*.admission"},
     [TIER] = {"tier", "eviction from tiers: kvcast replay --policy NAME, tiers.*.policy"},
     [ROUTING] = {"routing", "routing: --router NAME"},
 };
@@ -27,6 +27,22 @@ struct row {
     const struct kvc_policy_option *option;
     uint32_t n_options;
 };
+
+/* Policies that are made as plug-ins are. */
+static size_t each_of(enum kind kind, const char *const *names,
+                      const struct kvc_policy *(*find)(const char *),
+                      void (*take)(const struct row *, void *), void *user)
+{
+    size_t n = 0;
+    for (; names[n]; n++) {
+        const struct kvc_policy *p = find(names[n]);
+        const struct row r = {.kind = kind, .name = names[n], .summary = p->summary,
+                              .source = p->source, .option = p->options,
+                              .n_options = p->n_options};
+        take(&r, user);
+    }
+    return n;
+}
 
 /* Calls take for each; returns how many there are. */
 static size_t each(void (*take)(const struct row *, void *), void *user)
@@ -43,30 +59,12 @@ static size_t each(void (*take)(const struct row *, void *), void *user)
         r.option = kvc_runs_options(*p, &r.n_options);
         take(&r, user);
     }
-    for (const char *const *p = kvc_admission_names(); *p; p++, n++) {
-        struct row r = {.kind = ADMISSION, .name = *p};
-        char name[40];
-        snprintf(name, sizeof(name), "+%s", *p);
-        const struct kvc_policy_about *about = kvc_policy_about(name);
-        if (about) {
-            r.summary = about->summary;
-            r.source = about->source;
-        }
-        r.option = kvc_admission_options(*p, &r.n_options);
-        take(&r, user);
-    }
+    n += each_of(ADMISSION, kvc_admission_names(), kvc_admission_find, take, user);
     for (const char *const *p = kvc_eviction_names(); *p; p++, n++) {
         struct row r = {.kind = TIER, .name = *p, .summary = kvc_eviction_find(*p)->summary};
         take(&r, user);
     }
-    for (const char *const *p = kvc_router_names(); *p; p++, n++) {
-        const struct kvc_policy *policy = kvc_router_find(*p);
-        struct row r = {.kind = ROUTING, .name = *p, .summary = policy->summary,
-                        .source = policy->source, .option = policy->options,
-                        .n_options = policy->n_options};
-        take(&r, user);
-    }
-    return n;
+    return n + each_of(ROUTING, kvc_router_names(), kvc_router_find, take, user);
 }
 
 /* ---- text ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is to be said of the policies without time, in a line each; "+" stands before admission. */
+ * What is to be said of the policies without time, in a line each. */
 #include "base/units.h"
 #include "policies/policies.h"
 
@@ -37,13 +37,6 @@ static const struct kvc_policy_about table[] = {
     {"opt", "the best there can be: used again last; also refuses a block that is",
      "Belady 1966, with bypass", true},
     {"optforced", "used again last of those before the newcomer", "Belady 1966, without bypass", false},
-    {"+always", "all that is asked for", NULL, false},
-    {"+second", "what was asked for before", NULL, false},
-    {"+depth", "the first tokens of each prompt", NULL, false},
-    {"+size", "prompts that are not too long", NULL, false},
-    {"+tinylfu", "what is among the blocks asked for most often of late",
-     "counters of Einziger et al., TOS 2017", false},
-    {"+ttl", "what is expected again before it is too old", NULL, false},
 };
 
 const struct kvc_policy_about *kvc_policy_about(const char *name)

@@ -22,46 +22,39 @@ enum kvc_status kvc_policy_options(const char *policy, const char *text,
 
 /* ---- admission: what of a request a cache stores ---- */
 
-struct kvc_admission;
+const struct kvc_policy *kvc_admission_find(const char *name); /* NULL: there is none */
+const char *const *kvc_admission_names(void);
+/* Whether this is NAME[:option=value] or a plug-in's path with options that it has; *flags (may be
+ * NULL): enum kvc_admission_flag. */
+enum kvc_status kvc_admission_check(const char *spec, uint32_t *flags, struct kvc_error *err);
 
-struct kvc_admission_request {
-    uint32_t seg;     /* that its path ends with */
-    uint32_t session; /* KVC_ID_NONE without */
-    uint64_t now_ns;
+struct kvc_admission; /* at work on one cache */
+struct kvc_plugged_trial;
+
+/* Arrays by segment, borrowed; capacity in blocks. */
+struct kvc_admission_setup {
+    const char *spec; /* that kvc_admission_check finds fine */
+    uint64_t capacity;
+    uint32_t n_segments, block_tokens;
+    const uint32_t *seg_len, *seg_depth, *seg_parent;
+    struct kvc_plugged_trial *trial; /* of the conformance kit (policies/plugins/guest.h), or NULL */
 };
-
-struct kvc_admission_ops {
-    const char *name, *summary;
-    const struct kvc_policy_option *options;
-    uint32_t n_options;
-    bool (*start)(struct kvc_admission *a);
-    /* Or NULL: a request for a path arrives. */
-    void (*ask)(struct kvc_admission *a, const struct kvc_admission_request *request);
-    /* Whether a request may store blocks of a segment of its path. */
-    bool (*admits)(const struct kvc_admission *a, const struct kvc_admission_request *request,
-                   uint32_t seg);
-    /* Or NULL: of a path, this many blocks at most are stored. */
-    uint64_t (*bound)(const struct kvc_admission *a);
-};
-
-/* Arrays by segment, borrowed; capacity in blocks. NULL: no memory. */
-struct kvc_admission *kvc_admission_create(const char *spec, uint64_t capacity, uint32_t n_segments,
-                                           const uint32_t *seg_len, const uint32_t *seg_depth,
-                                           const uint32_t *seg_parent, uint32_t block_tokens);
+enum kvc_status kvc_admission_create(struct kvc_admission **out,
+                                     const struct kvc_admission_setup *setup,
+                                     struct kvc_error *err);
 void kvc_admission_destroy(struct kvc_admission *admission); /* NULL is fine */
-bool kvc_admission_ask(struct kvc_admission *admission,
-                       const struct kvc_admission_request *request); /* false: no memory */
+/* A request arrives. false: kvc_admission_error tells why, as after each of the others. */
+bool kvc_admission_ask(struct kvc_admission *admission, const struct kvc_policy_request *request);
 /* How many blocks of the path that ends with leaf a request that has asked may store, from the root
  * on, so that nothing lies behind what is refused: up to the first block that is absent and
  * refused. held: leading blocks of a segment that are there. */
-uint64_t kvc_admission_limit(const struct kvc_admission *admission,
-                             const struct kvc_admission_request *request, uint32_t leaf,
+uint64_t kvc_admission_limit(struct kvc_admission *admission,
+                             const struct kvc_policy_request *request, uint32_t leaf,
                              uint32_t (*held)(const void *user, uint32_t seg), const void *user);
 /* The same of the blocks of a segment that come by themselves, whatever lies above them. */
-uint64_t kvc_admission_alone(const struct kvc_admission *admission, uint32_t seg);
-enum kvc_status kvc_admission_check(const char *spec, struct kvc_error *err);
-const char *const *kvc_admission_names(void);
-const struct kvc_policy_option *kvc_admission_options(const char *name, uint32_t *n);
+uint64_t kvc_admission_alone(struct kvc_admission *admission, uint32_t seg, uint64_t now_ns);
+/* Out of memory, or a plug-in that broke the rules: results are worthless. */
+enum kvc_status kvc_admission_error(const struct kvc_admission *admission, struct kvc_error *err);
 
 /* ---- what goes, of a policy without time ---- */
 

@@ -215,7 +215,7 @@ static enum kvc_status all_checks(struct kvc_trials *t, struct kvc_policy_check 
     snprintf(out->path, sizeof(out->path), "%s", b->path);
     snprintf(out->name, sizeof(out->name), "%s", b->name);
     snprintf(out->summary, sizeof(out->summary), "%s", b->summary);
-    if (out->kind == KVC_POLICY_EVICTION)
+    if (out->kind != KVC_POLICY_ROUTING)
         st = make_workloads(t, err);
     for (trial++; trial->name && st == KVC_OK; trial++) {
         if (trial->kind != out->kind ||
@@ -256,7 +256,7 @@ enum kvc_status kvc_policy_check(const char *spec, const char *only, double limi
     t.board = shared;
     snprintf(found.path, sizeof(found.path), "%s", spec);
     enum kvc_status st = all_checks(&t, &found, err);
-    if (st == KVC_OK && found.passed && found.kind == KVC_POLICY_EVICTION && !only)
+    if (st == KVC_OK && found.passed && found.kind != KVC_POLICY_ROUTING && !only)
         st = measure(&t, &found, err);
     for (size_t i = 0; i < t.n_workloads; i++)
         kvc_workload_clear(&t.workload[i]);

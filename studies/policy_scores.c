@@ -23,7 +23,7 @@ void kvc_trial_scores(struct kvc_trials *t)
         return;
     for (size_t i = 0; i < t->n_workloads; i++)
         for (size_t k = 0; k < KVC_TRIAL_CAPACITIES; k++, n++) {
-            struct kvc_trial_run run = {.workload = &t->workload[i], .spec = t->spec,
+            struct kvc_trial_run run = {.workload = &t->workload[i], .spec = t->policy,
                                         .capacity = kvc_trial_capacity(&t->workload[i], k),
                                         .trial = {.plugin = p, .place = &t->board->place}};
             kvc_trial_stage(t, "workload %s", run.workload->name);
@@ -70,7 +70,7 @@ void kvc_trial_cost(struct kvc_trials *t)
         w = t->workload[i].blocks > w->blocks ? &t->workload[i] : w;
     for (int i = 0; i < 2 * COST_RUNS; i++) {
         bool ours = i % 2;
-        struct kvc_trial_run run = {.workload = w, .spec = ours ? t->spec : "lru",
+        struct kvc_trial_run run = {.workload = w, .spec = ours ? t->policy : "lru",
                                     .capacity = kvc_trial_capacity(w, 1),
                                     .trial = {.plugin = ours ? p : NULL}};
         kvc_trial_stage(t, "workload %s, for its cost", w->name);
@@ -84,26 +84,36 @@ void kvc_trial_cost(struct kvc_trials *t)
 
 /* ---- in the parent ---- */
 
-static enum kvc_status built_ins(const struct kvc_ceiling_view *v, struct kvc_check_score *s,
-                                 struct kvc_error *err)
+static enum kvc_status hits_of(const struct kvc_ceiling_view *v, const char *policy,
+                               uint64_t capacity, uint64_t *out, struct kvc_error *err)
 {
     struct kvc_hits hits;
+    enum kvc_status st = kvc_ceiling_runs_of(v, policy, &capacity, 1, &hits, NULL, err);
+    *out = st == KVC_OK ? hits.raw_hit_blocks : 0;
+    return st;
+}
+
+static enum kvc_status built_ins(const struct kvc_ceiling_view *v, uint32_t kind,
+                                 struct kvc_check_score *s, struct kvc_error *err)
+{
+    bool admits = kind == KVC_POLICY_ADMISSION;
+    struct kvc_hits hits;
     enum kvc_status st = kvc_ceiling_opt_of(v, &s->capacity_blocks, 1, &hits, NULL, err);
+    const char *const *name = admits ? kvc_admission_names() : kvc_runs_policies();
     s->opt = hits.raw_hit_blocks;
-    for (const char *const *name = kvc_runs_policies(); *name && st == KVC_OK; name++) {
-        st = kvc_ceiling_runs_of(v, *name, &s->capacity_blocks, 1, &hits, NULL, err);
-        if (st != KVC_OK)
-            return st;
-        if (!strcmp(*name, "lru"))
-            s->lru = hits.raw_hit_blocks;
-        if (!strcmp(*name, "fifo"))
-            s->fifo = hits.raw_hit_blocks;
-        if (!s->best_name[0] || hits.raw_hit_blocks > s->best) {
-            s->best = hits.raw_hit_blocks;
-            snprintf(s->best_name, sizeof(s->best_name), "%s", *name);
+    for (; *name && st == KVC_OK; name++) {
+        char spec[sizeof(s->best_name)];
+        uint64_t found;
+        snprintf(spec, sizeof(spec), "%s%s", admits ? "lru+" : "", *name);
+        st = hits_of(v, spec, s->capacity_blocks, &found, err);
+        if (!s->best_name[0] || found > s->best) {
+            s->best = found;
+            memcpy(s->best_name, spec, sizeof(spec));
         }
     }
-    return st;
+    if (st == KVC_OK)
+        st = hits_of(v, "lru", s->capacity_blocks, &s->lru, err);
+    return st == KVC_OK ? hits_of(v, "fifo", s->capacity_blocks, &s->fifo, err) : st;
 }
 
 static double regret(uint64_t hits, uint64_t opt)
@@ -124,7 +134,7 @@ enum kvc_status kvc_trial_compare(const struct kvc_trials *t, struct kvc_policy_
                                           .hits = t->board->hits[out->n_scores],
                                           .touches = t->board->touches[out->n_scores]};
             snprintf(s->workload, sizeof(s->workload), "%s", w->name);
-            st = built_ins(&w->view, s, err);
+            st = built_ins(&w->view, out->kind, s, err);
             out->regret += regret(s->hits, s->opt);
             out->lru_regret += regret(s->lru, s->opt);
             out->fifo_regret += regret(s->fifo, s->opt);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The checks on eviction policies. Each runs in a process of its own. */
+ * The checks on eviction and admission policies. Each runs in a process of its own. */
 #include "studies/policy_trials.h"
 
 #include "base/alloc.h"
@@ -112,8 +112,11 @@ bool kvc_trial_open(struct kvc_trials *t, struct kvc_plugin **out)
     struct kvc_error err = {0};
     char text[700];
     t->board->place.hook = KVC_HOOK_NONE;
-    if (kvc_plugin_open(out, t->spec, 0, &err) == KVC_OK)
+    if (kvc_plugin_open(out, t->spec, 0, &err) == KVC_OK) {
+        bool admits = (*out)->policy.kind == KVC_POLICY_ADMISSION;
+        snprintf(t->policy, sizeof(t->policy), "%s%s", admits ? "lru+" : "", t->spec);
         return true;
+    }
     kvc_error_format(&err, text, sizeof(text));
     kvc_trial_fails(t, "%s", text);
     return false;
@@ -186,7 +189,7 @@ static uint64_t check_everywhere(struct kvc_trials *t, bool pin, uint64_t most_b
     struct kvc_plugin *p;
     if (!kvc_trial_open(t, &p))
         return 0;
-    struct kvc_trial_run run = {.spec = t->spec, .pin = pin,
+    struct kvc_trial_run run = {.spec = t->policy, .pin = pin,
                                 .trial = {.plugin = p, .place = &t->board->place}};
     everywhere(t, &run, most_blocks, each);
     kvc_plugin_close(p);
@@ -229,12 +232,16 @@ static void closure(struct kvc_trials *t)
 static void first_difference(struct kvc_trials *t, const struct kvc_trial_run *run,
                              const uint32_t *pieces, const uint32_t *singles)
 {
+    bool admits = t->board->kind == KVC_POLICY_ADMISSION;
     for (uint64_t r = 0; r < run->workload->view.n_requests; r++)
         if (pieces[r] != singles[r]) {
-            kvc_trial_fails(t, "request %llu of %s finds %u blocks, and %u when pieces are single "
-                               "blocks: raise *blocks in victim only while each newcomer would find "
-                               "the same victim, or set KVC_EVICT_SINGLE",
-                            (unsigned long long)r, t->board->stage, pieces[r], singles[r]);
+            kvc_trial_fails(t, "request %llu of %s finds %u blocks, and %u when %s are single blocks: "
+                               "%s", (unsigned long long)r, t->board->stage, pieces[r], singles[r],
+                            admits ? "segments" : "pieces",
+                            admits ? "count blocks, not segments, and judge by what they are, not by "
+                                     "how a segment is numbered or cut"
+                                   : "raise *blocks in victim only while each newcomer would find the "
+                                     "same victim, or set KVC_EVICT_SINGLE");
             return;
         }
 }
@@ -288,7 +295,7 @@ static void two_threads(struct kvc_trials *t, const struct kvc_plugin *p, const 
     struct side side[2];
     pthread_t other;
     for (int i = 0; i < 2; i++)
-        side[i] = (struct side){.run = {.workload = w, .spec = t->spec, .trial = {.plugin = p},
+        side[i] = (struct side){.run = {.workload = w, .spec = t->policy, .trial = {.plugin = p},
                                         .capacity = kvc_trial_capacity(w, 1)}};
     kvc_trial_stage(t, "workload %s in two threads at once", w->name);
     bool alone = pthread_create(&other, NULL, run_side, &side[1]) != 0;
@@ -335,7 +342,7 @@ static void no_memory(struct kvc_trials *t)
     if (!kvc_trial_open(t, &p))
         return;
     for (int i = 0; i < 3 && kvc_workload_random(&w, &rng, NULL) == KVC_OK; i++, last = false) {
-        struct kvc_trial_run run = {.spec = t->spec, .workload = &w, .capacity = w.blocks / 3 + 1,
+        struct kvc_trial_run run = {.spec = t->policy, .workload = &w, .capacity = w.blocks / 3 + 1,
                                     .trial = {.plugin = p, .place = &t->board->place}};
         for (uint64_t k = 1; !last && t->board->verdict == KVC_CHECK_PASSED; k++) {
             kvc_trial_stage(t, "a run whose allocation %llu fails", (unsigned long long)k);
@@ -368,16 +375,18 @@ static bool with_option(struct kvc_trials *t, struct kvc_trial_run *run,
         snprintf(text, sizeof(text), "%.0f", value);
     else
         snprintf(text, sizeof(text), "%.17g", value);
-    snprintf(spec, sizeof(spec), "%s:%s=%s", run->trial.plugin->path, o->name, text);
+    bool admits = policy->kind == KVC_POLICY_ADMISSION;
+    snprintf(spec, sizeof(spec), "%s%s:%s=%s", admits ? "lru+" : "", run->trial.plugin->path, o->name,
+             text);
     kvc_trial_stage(t, "options %s=%s", o->name, text);
-    if (kvc_policy_options(policy->name, kvc_plugin_options(spec), policy->options,
+    if (kvc_policy_options(policy->name, strrchr(spec, ':') + 1, policy->options,
                            policy->n_options, v, &err) != KVC_OK) {
         kvc_trial_fails(t, "its own limit of %s, %s, is refused: %s", o->name, text, err.text);
         return false;
     }
     run->spec = spec;
     bool good = fine(t, run);
-    run->spec = t->spec;
+    run->spec = t->policy;
     return good;
 }
 
@@ -388,7 +397,7 @@ static void options(struct kvc_trials *t)
     struct kvc_workload w;
     if (!kvc_trial_open(t, &p) || kvc_workload_random(&w, &rng, NULL) != KVC_OK)
         return;
-    struct kvc_trial_run run = {.spec = t->spec, .workload = &w, .capacity = w.blocks / 3 + 1,
+    struct kvc_trial_run run = {.spec = t->policy, .workload = &w, .capacity = w.blocks / 3 + 1,
                                 .trial = {.plugin = p, .place = &t->board->place}};
     run.trial.null_options = true;
     kvc_trial_stage(t, "a run with options NULL");
@@ -410,6 +419,11 @@ const struct kvc_trial kvc_trial_table[] = {
     {"pins", "what running requests read stays", pins, KVC_POLICY_EVICTION},
     {"options", "NULL, and both ends of each", options, KVC_POLICY_EVICTION},
     {"memory", "it ends in order when there is none", no_memory, KVC_POLICY_EVICTION},
+    {"rules", "every answer keeps the rules, asked twice too", rules, KVC_POLICY_ADMISSION},
+    {"twin", "segments give what single blocks give", twin, KVC_POLICY_ADMISSION},
+    {"repeats", "equal runs give equal hits, in threads too", determinism, KVC_POLICY_ADMISSION},
+    {"options", "NULL, and both ends of each", options, KVC_POLICY_ADMISSION},
+    {"memory", "it ends in order when there is none", no_memory, KVC_POLICY_ADMISSION},
     {"rules", "every answer is a replica", kvc_trial_router_rules, KVC_POLICY_ROUTING},
     {"repeats", "equal runs give equal answers", kvc_trial_router_repeats, KVC_POLICY_ROUTING},
     {NULL, NULL, NULL, 0},

@@ -26,6 +26,7 @@ struct kvc_trial_board {
 
 struct kvc_trials {
     const char *spec, *only;
+    char policy[400]; /* what runs, once it is open: an admission policy stands behind lru */
     double limit_s;
     struct kvc_trial_board *board;
     struct kvc_workload *workload; /* the named ones */

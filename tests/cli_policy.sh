@@ -37,7 +37,7 @@ asan | tsan) flags=-fsanitize=$(echo "${VARIANT}" | sed 's/asan/address,undefine
 *) flags= ;;
 esac
 cd "$dir" || exit 1
-for kind in eviction routing; do
+for kind in eviction admission routing; do
     "$kvcast" policy new "my-$kind" --kind $kind --quiet 2>err; report $? "new --kind $kind"
     for cc in gcc clang; do
         command -v $cc >/dev/null 2>&1 || continue
@@ -50,7 +50,7 @@ done
 refused "a file that is there stays" 2 "is there already" policy new my-eviction
 refused "a name that is none" 2 "small letters" policy new "My policy"
 refused "a built-in's name" 2 "built-in" policy new sieve
-refused "a kind that is none" 2 "eviction or routing" policy new x --kind placement
+refused "a kind that is none" 2 "eviction, admission or routing" policy new x --kind placement
 refused "nothing to do" 2 "list, new or check" policy
 refused "something else to do" 2 "no part of kvcast policy" policy make
 refused "a check of nothing" 2 "path" policy check
@@ -82,6 +82,18 @@ awk '{ exit !($1 == $3 && $2 == $4 && $5 == $7 && $6 == $8) }' hits
 rc=$?
 [ $rc = 0 ] || sed 's/^/# /' hits
 report $rc "and give the same hits"
+"$kvcast" ceiling chat.jsonl --quiet --capacity 500 --json \
+    --policy "lru+second:times=3,lru+$plugins/second.so:times=3,$plugins/lru.so+$plugins/second.so:times=3" >out
+report $? "admission policies too, behind a policy's name or path"
+holds "and give the same hits" "$(sed -n '/"points"/,$s/.*"raw_hit_blocks": \([0-9]*\),/\1/p' out | sort | uniq -c |
+    sed -n 's/^ *3 \(.*\)/"raw_hit_blocks": \1,/p')"
+"$kvcast" ceiling chat.jsonl --quiet --capacity 500 --json --policy lru --admission "$plugins/second.so" --by session >a
+"$kvcast" ceiling chat.jsonl --quiet --capacity 500 --json --policy lru+second --by session >b
+sed 's|lru+/.*second.so|lru+second|' a | cmp -s - b; report $? "as --admission, and from close up"
+refused "one that breaks a rule gives no figure" 1 "bad, in admits, at request 0: it admits" \
+    ceiling chat.jsonl --quiet --capacity 500 --policy "lru+$plugins/bad_admits_more.so"
+refused "nor two at once" 2 "more than one" ceiling chat.jsonl --policy "lru+second+$plugins/second.so"
+refused "nor one of another kind" 3 "a policy of admission, and one of eviction" ceiling chat.jsonl --policy "$plugins/second.so"
 refused "a plug-in that breaks a rule gives no figure" 1 "bad, in stored, at request 0: rank was given NaN" \
     ceiling chat.jsonl --quiet --capacity 500 --policy "$plugins/bad_nan.so"
 refused "nor one of another version" 3 "version 99" ceiling chat.jsonl --policy "$plugins/bad_abi.so"
@@ -96,6 +108,15 @@ holds "which says whose router it was" '"completed": [1-9]' 'stay.so:slack=2'
 refused "a router must be one" 3 "a policy of eviction" replay chat.jsonl --model llama-3.1-8b --gpu h100-sxm \
     --replicas 3 --router ./my-eviction/my-eviction.so
 
+cp "$plugins/second.so" "$plugins/bad_admits_more.so" .
+tier() { replay --tiers.dram.capacity 20GiB --tiers.dram.admission "$@"; }
+strip() { sed '/"cpu_s\|"wall_s\|peak_rss\|"admission"\|digest/d' "$1"; }
+tier second:times=3 >a && tier ./second.so:times=3 >b; report $? "an admission policy's plug-in serves a tier"
+strip a >a.figures; strip b | cmp - a.figures; report $? "as the built-in one does"
+grep -q '"refused_bytes": [1-9]' a; report $? "and refuses something"
+refused "one that breaks a rule gives no figure there" 1 "bad, in admits, at request" replay chat.jsonl \
+    --model llama-3.1-8b --gpu h100-sxm --tiers.dram.capacity 20GiB --tiers.dram.admission ./bad_admits_more.so
+
 # ---- the tutorial, word by word ----
 mkdir tutorial bin && ln -s "$kvcast" bin/kvcast && cd tutorial || exit 1
 awk '/^```sh/ { on = 1; next } /^```/ { on = 0 } on' "$root/docs/plugins.md" >all.sh
@@ -106,5 +127,7 @@ report $rc "docs/plugins.md runs as it stands"
 holds "to a verdict" "it keeps the rules" "regret"
 awk '$2 == "lru" { lru[$1] = $4 } $2 ~ /worth=0$/ && NF > 6 { bad = bad || lru[$1] != $4; n++ } END { exit bad || n != 2 }' "$dir/out"
 report $? "and worth=0 is lru, as it says"
+awk '$2 == "lru+second" { want = $3 " " $4 } $2 ~ /head=0$/ { got = $3 " " $4 } END { exit got == "" || got != want }' "$dir/out"
+report $? "and head=0 is second, as it says"
 echo "1..$n"
 exit $failed

@@ -70,6 +70,8 @@ static void plugins_give_what_built_ins_give(void **state)
         {"lru", "lru", ""},   {"fifo", "fifo", ""}, {"lfu", "lfu", ""},
         {"sieve", "sieve", ""}, {"gdsf", "gdsf", ""}, {"twoq", "twoq", ""},
         {"twoq", "twoq", ":in=0.5:out=0.25"},
+        {"lru+second", "second", ""},  {"fifo+second", "second", ":times=3"},
+        {"lru+depth", "depth", ":tokens=40"}, {"sieve+depth", "depth", ":tokens=10"},
     };
     uint64_t rng = kvc_rng_stream(11, "plug-ins");
     (void)state;
@@ -81,19 +83,52 @@ static void plugins_give_what_built_ins_give(void **state)
             char file[600], path[700], name[64];
             struct kvc_plugged_trial trial = {.single = true};
             struct kvc_plugin *plugin;
-            snprintf(path, sizeof(path), "%s%s", so(pairs[k].plugin, file, sizeof(file)),
-                     pairs[k].options);
+            const char *plus = strchr(pairs[k].built_in, '+');
+            int eviction = plus ? (int)(plus - pairs[k].built_in) + 1 : 0;
+            snprintf(path, sizeof(path), "%.*s%s%s", eviction, pairs[k].built_in,
+                     so(pairs[k].plugin, file, sizeof(file)), pairs[k].options);
             snprintf(name, sizeof(name), "%s%s", pairs[k].built_in, pairs[k].options);
             same(&w, name, path, capacity, NULL, i);
             if (i % 8)
                 continue;
-            assert_int_equal(kvc_plugin_open(&plugin, path, 0, NULL), KVC_OK);
+            assert_int_equal(kvc_plugin_open(&plugin, path + eviction, 0, NULL), KVC_OK);
             trial.plugin = plugin;
             same(&w, name, path, capacity, &trial, i); /* block by block */
             assert_int_equal(trial.leaks, 0);
             kvc_plugin_close(plugin);
         }
         kvc_workload_clear(&w);
+    }
+}
+
+/* ---- where a path ends ---- */
+
+static void paths_and_names_are_told_apart(void **state)
+{
+    static const struct {
+        const char *spec, *admission, *options;
+        bool plugin;
+    } cases[] = {
+        {"lru", NULL, "", false},
+        {"lru:k=1+second:times=3", "second:times=3", "", false},
+        {"lru+./mine.so", "./mine.so", "", false},
+        {"lru:k=1+./c++/mine.so:x=1", "./c++/mine.so:x=1", "", false},
+        {"c++/mine.so", NULL, "", true},
+        {"lru+/mine.so", "/mine.so", "", false},
+        {"./lru+/mine.so:x=1", NULL, "x=1", true},
+        {"./a.so:x=1+./b.so:y=2", "./b.so:y=2", "x=1+./b.so:y=2", true},
+        {"a.so+b.so", "b.so", "", true},
+        {"./a+b/c:d/e.so+second", "second", "", true},
+        {"./folder/mine:x=1", NULL, "x=1", true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *spec = cases[i].spec, *admission = kvc_policy_admission(spec);
+        if (kvc_plugin_is(spec) != cases[i].plugin || !admission != !cases[i].admission ||
+            (admission && strcmp(admission, cases[i].admission) != 0) ||
+            (cases[i].plugin && strcmp(kvc_plugin_options(spec), cases[i].options) != 0))
+            fail_msg("%s: plug-in %d, admission %s, options %s", spec, kvc_plugin_is(spec),
+                     admission ? admission : "none", kvc_plugin_options(spec));
     }
 }
 
@@ -128,6 +163,15 @@ static void broken_plugins_are_told_how(void **state)
         {"bad_lost", "rules", "has it lost track of pieces?"},
         {"bad_dead", "rules", "is not resident"},
         {"bad_nan", "rules", "rank was given NaN"},
+        {"bad_kind", "loads", "of kind 9, which this version"},
+        {"bad_admits_none", "loads", "the hook admits is missing"},
+        {"bad_admits_name", "loads", "name of a built-in policy"},
+        {"bad_admits_more", "rules", "in admits, at request 0: it admits"},
+        {"bad_admits_twice", "rules", "it gave two answers"},
+        {"bad_admits_random", "rules", "random was called in admits"},
+        {"bad_admits_alone", "rules", "it crashed"},
+        {"bad_admits_segment", "twin", "when segments are single blocks"},
+        {"bad_admits_global", "repeats", "it writes to a global variable"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -147,7 +191,7 @@ static void broken_plugins_are_told_how(void **state)
 /* A policy in this program, as if it had been loaded. */
 static struct kvc_plugin in_program(const struct kvc_evict_ops *ops)
 {
-    struct kvc_plugin p = {.path = "(test)", .policy = {.name = "test", .summary = "test"}};
+    struct kvc_plugin p = {.path = "(test)", .policy = {.kind = KVC_POLICY_EVICTION, .name = "test", .summary = "test"}};
     p.evict = *ops;
     return p;
 }
@@ -282,6 +326,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plugins_give_what_built_ins_give),
+        cmocka_unit_test(paths_and_names_are_told_apart),
         cmocka_unit_test(broken_plugins_are_told_how),
         cmocka_unit_test(an_oracle_comes_between_lru_and_opt),
         cmocka_unit_test(times_make_a_ttl),

@@ -59,8 +59,9 @@ struct kvc_policy_option {
 /* ---- a plug-in ----------------------------------------------------------------------------------- */
 
 enum kvc_policy_kind {
-    KVC_POLICY_EVICTION = 1, /* ops: struct kvc_evict_ops */
-    KVC_POLICY_ROUTING = 3   /* ops: struct kvc_router_ops */
+    KVC_POLICY_EVICTION = 1,  /* ops: struct kvc_evict_ops */
+    KVC_POLICY_ADMISSION = 2, /* ops: struct kvc_admission_ops */
+    KVC_POLICY_ROUTING = 3    /* ops: struct kvc_router_ops */
 };
 
 struct kvc_policy {
@@ -69,7 +70,7 @@ struct kvc_policy {
     uint32_t kind;        /* enum kvc_policy_kind */
     uint32_t n_options;
     const char *name;     /* of small letters, digits and '-'; no built-in policy's */
-    const char *summary;  /* one line: what goes first, or where a request goes */
+    const char *summary;  /* one line: what goes first, what is stored, or where a request goes */
     const char *source;   /* paper or system it is from; NULL: your own */
     const struct kvc_policy_option *options;
     const void *ops;      /* the table for this kind */
@@ -215,6 +216,56 @@ struct kvc_evict_ops {
     /* The deepest blocks of a piece are about to leave; with all of them the handle ends. The host
      * takes it out of its queue or heap. Or NULL. */
     void (*removed)(const struct kvc_host *host, void *state, kvc_piece piece, uint32_t blocks);
+};
+
+/* ---- admission ------------------------------------------------------------------------------------- *
+ *
+ * What of a request a cache stores. The blocks of a segment are always asked for together, so whatever
+ * a policy knows of blocks it keeps by segment. Its path is stored up to the first block that is
+ * absent and refused, so that nothing lies behind it where no lookup reaches; eviction is another
+ * policy's affair. */
+
+enum kvc_admission_flag {
+    KVC_ADMISSION_REQUEST = 1 /* judges requests, so blocks that come without one can't be judged:
+                                 not for tiers that are written when the tier above evicts */
+};
+
+/* What the host does for a policy. Pass the pointer on as it came. */
+struct kvc_admission_host {
+    uint32_t struct_size;
+    uint32_t block_tokens;
+    uint64_t capacity_blocks; /* UINT64_MAX: endless */
+    /* The forest, by segment; parents have smaller numbers. Theirs, not to be written. */
+    uint32_t n_segments;
+    const uint32_t *seg_blocks, *seg_depth; /* length; blocks above it */
+    const uint32_t *seg_parent;             /* KVC_NO_ID: a root */
+
+    /* A stream of the run's own, seeded by an option called seed; not in admits. */
+    uint64_t (*random)(const struct kvc_admission_host *host);
+    /* Zeroed; NULL when there is none. What is not freed is a leak that the kit reports. */
+    void *(*alloc)(const struct kvc_admission_host *host, size_t n, size_t size);
+    void (*free)(const struct kvc_admission_host *host, void *memory); /* NULL is fine */
+    /* Ends the run with these words. Hooks return as they can. */
+    void (*fail)(const struct kvc_admission_host *host, const char *why);
+};
+
+struct kvc_admission_ops {
+    uint32_t struct_size;
+    uint32_t flags; /* enum kvc_admission_flag, added up */
+
+    /* The state of one cache in a run, or NULL when memory runs out. options: values in the order of
+     * the table, NULL: the defaults. Both may be NULL when there is no state. */
+    void *(*create)(const struct kvc_admission_host *host, const union kvc_option_value *options);
+    void (*destroy)(const struct kvc_admission_host *host, void *state);
+    /* A request arrives, before anything of it is judged. Or NULL. */
+    void (*request)(const struct kvc_admission_host *host, void *state,
+                    const struct kvc_policy_request *request);
+    /* Of a segment's blocks, from its first on, how many may be stored: 0 to seg_blocks. It is asked of
+     * segments on the path of a request that has arrived, any number of times and in any order, or
+     * not at all; so what it says may depend on the state, and must not change it. In a tier below
+     * others, blocks that were evicted above come without a request: its segment is KVC_NO_ID. */
+    uint32_t (*admits)(const struct kvc_admission_host *host, const void *state,
+                       const struct kvc_policy_request *request, uint32_t segment);
 };
 
 /* ---- routing ---------------------------------------------------------------------------------------- */

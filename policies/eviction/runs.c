@@ -35,17 +35,10 @@ static const struct kvc_runs_ops *find(const char *name)
     return NULL;
 }
 
-/* What stands behind the '+', or NULL. A path may hold one in its folders. */
-static const char *admission_of(const char *spec)
-{
-    const char *file = strrchr(spec, '/'), *plus = strchr(file ? file : spec, '+');
-    return plus ? plus + 1 : NULL;
-}
-
 static enum kvc_status check_admission(const char *spec, struct kvc_error *err)
 {
-    const char *admission = admission_of(spec);
-    return admission ? kvc_admission_check(admission, err) : KVC_OK;
+    const char *admission = kvc_policy_admission(spec);
+    return admission ? kvc_admission_check(admission, NULL, err) : KVC_OK;
 }
 
 static enum kvc_status parse(const char *spec, const struct kvc_runs_ops **ops,
@@ -291,21 +284,32 @@ void kvc_runs_destroy(struct kvc_runs *c)
     kvc_free(c);
 }
 
+/* The kit tries a plug-in of one kind or the other. */
+static struct kvc_plugged_trial *trial_of(const struct kvc_runs_setup *setup, uint32_t kind)
+{
+    return setup->trial && setup->trial->plugin->policy.kind == kind ? setup->trial : NULL;
+}
+
 /* Finds the policy, and takes the forest as it wants it. */
 static bool choose(struct kvc_runs *c, const struct kvc_runs_setup *setup)
 {
-    if (setup->trial || kvc_plugin_is(setup->policy))
+    const struct kvc_plugged_trial *other = trial_of(setup, KVC_POLICY_ADMISSION);
+    if (trial_of(setup, KVC_POLICY_EVICTION) || kvc_plugin_is(setup->policy))
         return kvc_plugged_open(c, setup) && (!kvc_plugged_single(c->plugged) || kvc_runs_cut(c));
-    return parse(setup->policy, &c->ops, c->option, NULL) == KVC_OK;
+    return parse(setup->policy, &c->ops, c->option, NULL) == KVC_OK &&
+           (!other || !other->single || kvc_runs_cut(c));
 }
 
-static bool admit(struct kvc_runs *c, const char *spec)
+static bool admit(struct kvc_runs *c, const struct kvc_runs_setup *setup)
 {
-    const char *admission = admission_of(spec);
-    if (admission)
-        c->admission = kvc_admission_create(admission, c->capacity, c->n_segments, c->seg_len,
-                                            c->seg_depth, c->seg_parent, c->block_tokens);
-    return !admission || c->admission;
+    const struct kvc_admission_setup admission = {
+        .spec = kvc_policy_admission(setup->policy), .capacity = c->capacity,
+        .n_segments = c->n_segments, .seg_len = c->seg_len, .seg_depth = c->seg_depth,
+        .seg_parent = c->seg_parent, .block_tokens = c->block_tokens,
+        .trial = trial_of(setup, KVC_POLICY_ADMISSION),
+    };
+    return !admission.spec ||
+           kvc_admission_create(&c->admission, &admission, &c->why) == KVC_OK;
 }
 
 static bool start(struct kvc_runs *c)
@@ -333,25 +337,24 @@ struct kvc_runs *kvc_runs_create(const struct kvc_runs_setup *setup)
     c->left = setup->left;
     c->left_user = setup->left_user;
     c->free = c->hand = KVC_RUN_NONE;
-    if (choose(c, setup) && admit(c, setup->policy) && start(c))
-        return c;
-    if (c->plugged && c->plugged->error.status != KVC_OK) {
-        c->failed = true; /* to be told why */
-        return c;
-    }
+    c->failed = !choose(c, setup) || !admit(c, setup) || !start(c);
+    if (!c->failed || kvc_runs_error(c, NULL) != KVC_ERR_NOMEM)
+        return c; /* or to be told why */
     kvc_runs_destroy(c);
     return NULL;
 }
 
 enum kvc_status kvc_runs_error(const struct kvc_runs *c, struct kvc_error *err)
 {
+    const struct kvc_error *why = c->plugged && c->plugged->guest.error.status != KVC_OK
+                                      ? &c->plugged->guest.error : &c->why;
     if (!c->failed)
         return KVC_OK;
-    if (!c->plugged || c->plugged->error.status == KVC_OK)
+    if (why->status == KVC_OK)
         return kvc_fail_nomem(err);
     if (err)
-        *err = c->plugged->error;
-    return c->plugged->error.status;
+        *err = *why;
+    return why->status;
 }
 
 bool kvc_runs_failed(const struct kvc_runs *c)
@@ -385,12 +388,15 @@ static uint32_t held_of(const void *cache, uint32_t seg)
 /* How much of the request's path may be stored. */
 static uint64_t limit_of(struct kvc_runs *c)
 {
-    const struct kvc_admission_request request = {c->leaf, c->session, c->now_ns};
+    uint64_t limit = 0;
     if (!c->admission || c->leaf == KVC_RUN_NONE)
         return UINT64_MAX;
-    if (!kvc_admission_ask(c->admission, &request))
+    const struct kvc_policy_request request = kvc_runs_said(c);
+    if (kvc_admission_ask(c->admission, &request))
+        limit = kvc_admission_limit(c->admission, &request, c->leaf, held_of, c);
+    if (kvc_admission_error(c->admission, &c->why) != KVC_OK)
         c->failed = true;
-    return kvc_admission_limit(c->admission, &request, c->leaf, held_of, c);
+    return limit;
 }
 
 /* Leading blocks of a path that are resident. */

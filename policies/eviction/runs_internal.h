@@ -78,6 +78,7 @@ struct kvc_runs {
     struct kvc_run_queue *queue;
     size_t n_queues;
     bool failed;
+    struct kvc_error why; /* of its admission policy; else out of memory, or the plug-in's */
     bool expiring; /* what leaves now does so because of its age */
     void (*left)(void *user, uint32_t seg, uint32_t lo, uint32_t hi, bool expired);
     void *left_user;
@@ -138,6 +139,20 @@ static inline bool kvc_run_resident(const struct kvc_runs *c, uint32_t r)
     uint32_t queue = c->run[r].queue;
     return queue >= c->ops->ghost_queues &&
            (!c->ops->resident_queues || queue < c->ops->resident_queues);
+}
+
+/* What a policy is told of the request in hand. */
+static inline struct kvc_policy_request kvc_runs_said(const struct kvc_runs *c)
+{
+    return (struct kvc_policy_request){
+        .index = c->request - 1,
+        .time_ns = c->now_ns,
+        .segment = c->leaf,
+        .blocks = c->leaf == KVC_RUN_NONE ? 0 : c->seg_depth[c->leaf] + c->seg_len[c->leaf],
+        .input_tokens = c->input_tokens,
+        .session = c->session,
+        .tenant = c->tenant,
+    };
 }
 
 /* Resident blocks [lo, hi) of the segment leave: said once for each that does. */

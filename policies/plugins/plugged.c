@@ -5,35 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-
-const char *kvc_hook_name(uint32_t hook)
-{
-    static const char *const names[] = {"no hook", "create",  "destroy", "request",
-                                        "stored",  "touched", "victim",  "removed"};
-    return hook < sizeof(names) / sizeof(names[0]) ? names[hook] : "no hook";
-}
-
-void kvc_plugged_breach(struct kvc_plugged *p, const char *fmt, ...)
-{
-    char text[400];
-    va_list args;
-    if (p->error.status != KVC_OK)
-        return;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    p->c->failed = true;
-    if (p->place->hook == KVC_HOOK_CREATE || p->place->hook == KVC_HOOK_DESTROY)
-        kvc_fail_at(&p->error, KVC_ERR_PLUGIN, p->plugin->path, 0, NULL, "%s, in %s: %s",
-                    p->plugin->policy.name, kvc_hook_name(p->place->hook), text);
-    else
-        kvc_fail_at(&p->error, KVC_ERR_PLUGIN, p->plugin->path, 0, NULL,
-                    "%s, in %s, at request %llu: %s", p->plugin->policy.name,
-                    kvc_hook_name(p->place->hook), (unsigned long long)p->place->request, text);
-}
 
 /* ---- handles, runs and queues ---- */
 
@@ -50,7 +22,8 @@ kvc_piece kvc_plugged_handle(const struct kvc_plugged *p, uint32_t r)
 
 bool kvc_plugged_pinned(const struct kvc_plugged *p, uint32_t r)
 {
-    return p->trial && p->trial->held_back && p->trial->held_back[kvc_runs_segment(p->c, p->c->run[r].seg)];
+    const struct kvc_plugged_trial *t = p->guest.trial;
+    return t && t->held_back && t->held_back[kvc_runs_segment(p->c, p->c->run[r].seg)];
 }
 
 void kvc_plugged_end(struct kvc_plugged *p, uint32_t r)
@@ -158,18 +131,6 @@ uint32_t kvc_plugged_cut(struct kvc_plugged *p, uint32_t r, uint32_t n)
 
 /* ---- hooks ---- */
 
-static uint32_t enter(struct kvc_plugged *p, uint32_t hook)
-{
-    uint32_t before = p->place->hook;
-    p->place->hook = hook;
-    return before;
-}
-
-static void leave(struct kvc_plugged *p, uint32_t before)
-{
-    p->place->hook = before;
-}
-
 void kvc_plugged_leave(struct kvc_plugged *p, uint32_t r, uint32_t n)
 {
     struct kvc_runs *c = p->c;
@@ -178,9 +139,9 @@ void kvc_plugged_leave(struct kvc_plugged *p, uint32_t r, uint32_t n)
         p->leaving = r;
         p->remember = KVC_RUN_NONE;
         if (p->evict->removed) {
-            uint32_t before = enter(p, KVC_HOOK_REMOVED);
+            uint32_t before = kvc_guest_enter(&p->guest, KVC_HOOK_REMOVED);
             p->evict->removed(&p->host, p->state, kvc_plugged_handle(p, r), n);
-            leave(p, before);
+            kvc_guest_leave(&p->guest, before);
         }
         p->leaving = KVC_RUN_NONE;
         ghost = p->remember;
@@ -221,9 +182,9 @@ static void hit(struct kvc_runs *c, uint32_t r)
         p->history[r].touched_request = c->request - 1;
     }
     if (p->evict->touched) {
-        uint32_t before = enter(p, KVC_HOOK_TOUCHED);
+        uint32_t before = kvc_guest_enter(&p->guest, KVC_HOOK_TOUCHED);
         p->evict->touched(&p->host, p->state, kvc_plugged_handle(p, r));
-        leave(p, before);
+        kvc_guest_leave(&p->guest, before);
     }
 }
 
@@ -238,9 +199,9 @@ static void store(struct kvc_plugged *p, uint32_t seg, uint32_t lo, uint32_t hi,
     c->run[r].note = p->evict->flags & KVC_EVICT_TOUCHES ? 1 : 0;
     if (p->history)
         p->history[r] = history_now(c);
-    uint32_t before = enter(p, KVC_HOOK_STORED);
+    uint32_t before = kvc_guest_enter(&p->guest, KVC_HOOK_STORED);
     p->evict->stored(&p->host, p->state, kvc_plugged_handle(p, r), ghost);
-    leave(p, before);
+    kvc_guest_leave(&p->guest, before);
 }
 
 /* The deepest run with blocks before position at; they may be ghosts. */
@@ -274,7 +235,7 @@ static void store_all(struct kvc_plugged *p, uint32_t seg, uint32_t hi, uint32_t
 static bool all_pinned(const struct kvc_plugged *p)
 {
     const struct kvc_runs *c = p->c;
-    if (!p->trial || !p->trial->held_back)
+    if (!p->guest.trial || !p->guest.trial->held_back)
         return false;
     for (uint32_t s = 0; s < c->n_segments; s++)
         for (uint32_t r = c->seg[s].deepest; r != KVC_RUN_NONE; r = c->run[r].shallower)
@@ -286,7 +247,8 @@ static bool all_pinned(const struct kvc_plugged *p)
 /* The plug-in names a victim, which leaves; returns how many blocks that made room for. */
 static uint32_t make_room(struct kvc_plugged *p, const struct kvc_newcomer *newcomer)
 {
-    uint32_t n = 1, want = newcomer->hi - newcomer->lo, before = enter(p, KVC_HOOK_VICTIM);
+    uint32_t n = 1, want = newcomer->hi - newcomer->lo;
+    uint32_t before = kvc_guest_enter(&p->guest, KVC_HOOK_VICTIM);
     kvc_piece piece = p->evict->victim(&p->host, p->state, newcomer, &n);
     uint32_t r = kvc_plugged_run(p, piece);
     if (p->c->failed)
@@ -294,17 +256,17 @@ static uint32_t make_room(struct kvc_plugged *p, const struct kvc_newcomer *newc
     else if (piece == KVC_PIECE_NONE && all_pinned(p))
         n = 0;
     else if (piece == KVC_PIECE_NONE)
-        kvc_plugged_breach(p, "it named no victim, with the cache full and blocks in it that could "
+        kvc_guest_breach(&p->guest, "it named no victim, with the cache full and blocks in it that could "
                               "go: has it lost track of pieces?");
     else if (r == KVC_RUN_NONE || !kvc_run_resident(p->c, r))
-        kvc_plugged_breach(p, "the victim it named is not resident: a handle ends with its last "
+        kvc_guest_breach(&p->guest, "the victim it named is not resident: a handle ends with its last "
                               "block, and when put or rank return another one");
     else if (kvc_plugged_pinned(p, r))
-        kvc_plugged_breach(p, "the victim it named is pinned, a running request reads it: oldest, newer "
+        kvc_guest_breach(&p->guest, "the victim it named is pinned, a running request reads it: oldest, newer "
                               "and lowest pass over such pieces, and info tells them");
     else if (n == 0 || n > want)
-        kvc_plugged_breach(p, "it set *blocks to %u, where 1 to %u newcomers need room", n, want);
-    leave(p, before);
+        kvc_guest_breach(&p->guest, "it set *blocks to %u, where 1 to %u newcomers need room", n, want);
+    kvc_guest_leave(&p->guest, before);
     if (n == 0 || p->c->failed)
         return 0;
     n = kvc_least(n, kvc_run_blocks(p->c, r));
@@ -338,7 +300,7 @@ static void look_ahead(struct kvc_plugged *p)
     if (c->leaf == KVC_RUN_NONE)
         return;
     if (!c->next) {
-        kvc_plugged_breach(p, "it asks for the next use of blocks, which only a bound without time can "
+        kvc_guest_breach(&p->guest, "it asks for the next use of blocks, which only a bound without time can "
                               "tell: use it with kvcast ceiling, without --by and --replicas");
         return;
     }
@@ -346,26 +308,19 @@ static void look_ahead(struct kvc_plugged *p)
         p->next_use[s] = c->next[i++];
 }
 
-static void arrive(struct kvc_runs *c, uint32_t seg)
+static void arrive(struct kvc_runs *c, uint32_t leaf)
 {
     struct kvc_plugged *p = c->plugged;
-    p->place->request = c->request - 1;
+    (void)leaf;
+    p->guest.place->request = c->request - 1;
     if (p->next_use)
         look_ahead(p);
     if (!p->evict->request || c->failed)
         return;
-    const struct kvc_policy_request request = {
-        .index = c->request - 1,
-        .time_ns = c->now_ns,
-        .segment = seg,
-        .blocks = seg == KVC_RUN_NONE ? 0 : c->seg_depth[seg] + c->seg_len[seg],
-        .input_tokens = c->input_tokens,
-        .session = c->session,
-        .tenant = c->tenant,
-    };
-    uint32_t before = enter(p, KVC_HOOK_REQUEST);
+    const struct kvc_policy_request request = kvc_runs_said(c);
+    uint32_t before = kvc_guest_enter(&p->guest, KVC_HOOK_REQUEST);
     p->evict->request(&p->host, p->state, &request);
-    leave(p, before);
+    kvc_guest_leave(&p->guest, before);
 }
 
 static bool lower(const struct kvc_runs *c, const struct kvc_run *a, const struct kvc_run *b)
@@ -380,15 +335,6 @@ static bool lower(const struct kvc_runs *c, const struct kvc_run *a, const struc
 }
 
 /* ---- a run begins and ends ---- */
-
-static uint64_t seed_of(const struct kvc_plugged *p, const union kvc_option_value *value)
-{
-    const struct kvc_policy *policy = &p->plugin->policy;
-    for (uint32_t i = 0; i < policy->n_options; i++)
-        if (!strcmp(policy->options[i].name, "seed") && policy->options[i].kind == KVC_OPTION_COUNT)
-            return value[i].count;
-    return 0;
-}
 
 static void make_host(struct kvc_plugged *p)
 {
@@ -407,9 +353,10 @@ static void create(struct kvc_plugged *p)
 {
     if (!p->evict->create)
         return;
-    uint32_t before = enter(p, KVC_HOOK_CREATE);
-    p->state = p->evict->create(&p->host, p->trial && p->trial->null_options ? NULL : p->value);
-    leave(p, before);
+    uint32_t before = kvc_guest_enter(&p->guest, KVC_HOOK_CREATE);
+    bool defaults = p->guest.trial && p->guest.trial->null_options;
+    p->state = p->evict->create(&p->host, defaults ? NULL : p->value);
+    kvc_guest_leave(&p->guest, before);
     p->created = p->state != NULL;
     if (!p->state)
         p->c->failed = true;
@@ -419,7 +366,7 @@ static enum kvc_status load(struct kvc_plugged *p, const struct kvc_runs_setup *
                             struct kvc_error *err)
 {
     enum kvc_status st = KVC_OK;
-    p->plugin = p->trial ? p->trial->plugin : NULL;
+    p->plugin = setup->trial ? setup->trial->plugin : NULL;
     if (!p->plugin) {
         st = kvc_plugin_open(&p->opened, setup->policy, KVC_POLICY_EVICTION, err);
         p->plugin = p->opened;
@@ -432,8 +379,11 @@ static enum kvc_status load(struct kvc_plugged *p, const struct kvc_runs_setup *
         if (!p->next_use)
             return kvc_fail_nomem(err);
     }
-    return kvc_policy_options(p->plugin->policy.name, kvc_plugin_options(setup->policy),
-                              p->plugin->policy.options, p->plugin->policy.n_options, p->value, err);
+    st = kvc_policy_options(p->plugin->policy.name, kvc_plugin_options(setup->policy),
+                            p->plugin->policy.options, p->plugin->policy.n_options, p->value, err);
+    kvc_guest_begin(&p->guest, p->plugin->path, &p->plugin->policy, p->value, setup->trial,
+                    &p->c->failed);
+    return st;
 }
 
 bool kvc_plugged_open(struct kvc_runs *c, const struct kvc_runs_setup *setup)
@@ -443,11 +393,9 @@ bool kvc_plugged_open(struct kvc_runs *c, const struct kvc_runs_setup *setup)
         return false;
     c->plugged = p;
     p->c = c;
-    p->trial = setup->trial;
-    p->place = p->trial && p->trial->place ? p->trial->place : &p->own;
     p->leaving = p->remember = KVC_RUN_NONE;
     p->seg_parent = setup->seg_parent;
-    if (load(p, setup, &p->error) != KVC_OK)
+    if (load(p, setup, &p->guest.error) != KVC_OK)
         return false;
     p->ops = (struct kvc_runs_ops){.name = p->plugin->policy.name,
                                    .resident_queues = kvc_plugged_ghosts(p), .arrive = arrive,
@@ -459,7 +407,7 @@ bool kvc_plugged_open(struct kvc_runs *c, const struct kvc_runs_setup *setup)
 
 bool kvc_plugged_single(const struct kvc_plugged *p)
 {
-    return (p->evict->flags & KVC_EVICT_SINGLE) || (p->trial && p->trial->single);
+    return (p->evict->flags & KVC_EVICT_SINGLE) || (p->guest.trial && p->guest.trial->single);
 }
 
 bool kvc_plugged_start(struct kvc_runs *c)
@@ -468,7 +416,6 @@ bool kvc_plugged_start(struct kvc_runs *c)
     if (!kvc_queues_grow(c, (size_t)kvc_plugged_ghosts(p) + p->evict->ghost_queues))
         return false;
     make_host(p);
-    p->rng = kvc_rng_stream(seed_of(p, p->value), "plug-in");
     create(p);
     return !c->failed;
 }
@@ -478,16 +425,11 @@ void kvc_plugged_stop(struct kvc_plugged *p)
     if (!p)
         return;
     if (p->created) {
-        enter(p, KVC_HOOK_DESTROY);
+        kvc_guest_enter(&p->guest, KVC_HOOK_DESTROY);
         p->evict->destroy(&p->host, p->state);
-        leave(p, KVC_HOOK_NONE);
+        kvc_guest_leave(&p->guest, KVC_HOOK_NONE);
     }
-    for (struct kvc_plugged_memory *m = p->given, *next; m; m = next) {
-        next = m->next;
-        if (p->trial)
-            p->trial->leaks++;
-        kvc_free(m);
-    }
+    kvc_guest_end(&p->guest);
     kvc_free(p->next_use);
     kvc_free(p->birth);
     kvc_free(p->history);

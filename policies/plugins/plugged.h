@@ -7,47 +7,14 @@
 #ifndef KVC_POLICIES_PLUGGED_H
 #define KVC_POLICIES_PLUGGED_H
 
-#include "policies/plugins/plugin.h"
 #include "policies/eviction/runs_internal.h"
-
-#include "base/rng.h"
-
-enum kvc_hook {
-    KVC_HOOK_NONE,
-    KVC_HOOK_CREATE,
-    KVC_HOOK_DESTROY,
-    KVC_HOOK_REQUEST,
-    KVC_HOOK_STORED,
-    KVC_HOOK_TOUCHED,
-    KVC_HOOK_VICTIM,
-    KVC_HOOK_REMOVED
-};
-const char *kvc_hook_name(uint32_t hook);
-
-/* Where a plug-in is: kept up to date, in shared memory for a process that watches another. */
-struct kvc_plugged_place {
-    volatile uint32_t hook;
-    volatile uint64_t request; /* from 0 */
-};
-
-/* What the conformance kit asks for beyond a run. */
-struct kvc_plugged_trial {
-    const struct kvc_plugin *plugin; /* loaded already */
-    struct kvc_plugged_place *place;
-    bool null_options, single;       /* pieces of one block, whatever it wants */
-    uint32_t *held_back;             /* by segment: requests that pin it; NULL: none ever */
-    uint64_t leaks;                  /* told at the end: allocations not freed */
-};
+#include "policies/plugins/guest.h"
 
 enum { KVC_PLUGGED_LOOSE, KVC_PLUGGED_HEAP, KVC_PLUGGED_QUEUES };
 
 struct kvc_plugged_history { /* of a piece; KVC_EVICT_HISTORY */
     uint64_t stored_ns, touched_ns, stored_request, touched_request;
     uint64_t tenant;
-};
-
-struct kvc_plugged_memory { /* in front of what alloc gives */
-    struct kvc_plugged_memory *next, **link;
 };
 
 struct kvc_plugged {
@@ -57,27 +24,23 @@ struct kvc_plugged {
     struct kvc_plugin *opened;
     const struct kvc_plugin *plugin;
     const struct kvc_evict_ops *evict;
-    struct kvc_plugged_trial *trial;
+    struct kvc_guest guest;
     union kvc_option_value value[KVC_POLICY_OPTIONS];
     void *state;
     bool created;
-    struct kvc_plugged_place own, *place;
     uint32_t *birth;
     struct kvc_plugged_history *history;
     unsigned char *memory;
     size_t birth_room, history_room, memory_room; /* runs */
-    uint64_t rng;
     const uint32_t *seg_parent; /* of the forest as it was given */
     uint32_t *next_use;         /* by segment of it; KVC_EVICT_ORACLE */
     uint32_t remember; /* engine's queue, KVC_RUN_NONE: nobody asked */
     uint32_t leaving;  /* the run in removed, or KVC_RUN_NONE */
     struct kvc_piece_info info;
     unsigned char spare[KVC_PIECE_BYTES_MOST]; /* memory of pieces that are gone */
-    struct kvc_plugged_memory *given;
-    struct kvc_error error; /* the first breach */
 };
 
-/* Loads the plug-in of a cache to be; false: p->error tells why, or memory ran out. */
+/* Loads the plug-in of a cache to be; false: guest.error tells why, or memory ran out. */
 bool kvc_plugged_open(struct kvc_runs *c, const struct kvc_runs_setup *setup);
 bool kvc_plugged_single(const struct kvc_plugged *p); /* whether it takes blocks one by one */
 /* Makes the plug-in's state, when the cache is ready otherwise. */
@@ -87,9 +50,6 @@ void kvc_plugged_stop(struct kvc_plugged *p); /* NULL is fine */
 /* ---- shared by the hooks and the services ---- */
 
 void kvc_plugged_services(struct kvc_host *host);
-/* The run fails with these words, unless it has already. */
-KVC_PRINTF(2, 3)
-void kvc_plugged_breach(struct kvc_plugged *p, const char *fmt, ...);
 /* The run of a handle, or KVC_RUN_NONE when it has ended. */
 uint32_t kvc_plugged_run(const struct kvc_plugged *p, kvc_piece piece);
 kvc_piece kvc_plugged_handle(const struct kvc_plugged *p, uint32_t r);

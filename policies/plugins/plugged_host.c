@@ -2,7 +2,7 @@
  * The services of struct kvc_host. */
 #include "policies/plugins/plugged.h"
 
-#include "base/alloc.h"
+#include "base/rng.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,10 +17,10 @@ static uint32_t asked(struct kvc_plugged *p, kvc_piece piece, const char *servic
 {
     uint32_t r = kvc_plugged_run(p, piece);
     if (r == KVC_RUN_NONE)
-        kvc_plugged_breach(p, "%s was given a piece that is gone: a handle ends with its last block, "
+        kvc_guest_breach(&p->guest, "%s was given a piece that is gone: a handle ends with its last block, "
                               "and when put or rank return another one", service);
     else if (resident && !kvc_run_resident(p->c, r)) {
-        kvc_plugged_breach(p, "%s was given a ghost; only drop, info and memory take ghosts",
+        kvc_guest_breach(&p->guest, "%s was given a ghost; only drop, info and memory take ghosts",
                            service);
         return KVC_RUN_NONE;
     }
@@ -77,7 +77,7 @@ static bool is_queue(struct kvc_plugged *p, uint32_t queue, uint32_t n, const ch
                      const char *field)
 {
     if (queue >= n)
-        kvc_plugged_breach(p, "%s was given number %u, of %u: they count from 0, and .%s says how many "
+        kvc_guest_breach(&p->guest, "%s was given number %u, of %u: they count from 0, and .%s says how many "
                               "there are", service, queue, n, field);
     return queue < n;
 }
@@ -109,7 +109,7 @@ static kvc_piece cut(const struct kvc_host *host, kvc_piece piece, uint32_t bloc
     if (r == KVC_RUN_NONE)
         return piece;
     if (blocks == 0 || blocks >= kvc_run_blocks(p->c, r)) {
-        kvc_plugged_breach(p, "cut was asked for %u blocks of a piece that has %u: from 1 to one less "
+        kvc_guest_breach(&p->guest, "cut was asked for %u blocks of a piece that has %u: from 1 to one less "
                               "can be cut off", blocks, kvc_run_blocks(p->c, r));
         return piece;
     }
@@ -137,7 +137,7 @@ static kvc_piece newer(const struct kvc_host *host, kvc_piece piece)
     struct kvc_plugged *p = of(host);
     uint32_t r = asked(p, piece, "newer", true);
     if (r != KVC_RUN_NONE && p->c->run[r].queue < KVC_PLUGGED_QUEUES) {
-        kvc_plugged_breach(p, "newer was given a piece that is in no queue");
+        kvc_guest_breach(&p->guest, "newer was given a piece that is in no queue");
         r = KVC_RUN_NONE;
     }
     return r == KVC_RUN_NONE ? KVC_PIECE_NONE : unpinned(p, p->c->run[r].newer);
@@ -161,7 +161,7 @@ static kvc_piece rank(const struct kvc_host *host, kvc_piece piece, double value
     if (r == KVC_RUN_NONE)
         return piece;
     if (isnan(value)) {
-        kvc_plugged_breach(p, "rank was given NaN, which has no place in an order");
+        kvc_guest_breach(&p->guest, "rank was given NaN, which has no place in an order");
         return piece;
     }
     value += 0.0; /* -0 has the bits of 0 */
@@ -210,7 +210,7 @@ static void remember(const struct kvc_host *host, uint32_t ghost)
     if (!is_queue(p, ghost, p->evict->ghost_queues, "remember", "ghost_queues"))
         return;
     if (p->leaving == KVC_RUN_NONE)
-        kvc_plugged_breach(p, "remember was called where nothing leaves: it belongs into removed");
+        kvc_guest_breach(&p->guest, "remember was called where nothing leaves: it belongs into removed");
     else
         p->remember = kvc_plugged_ghosts(p) + ghost;
 }
@@ -238,12 +238,12 @@ static void drop(const struct kvc_host *host, kvc_piece piece, uint32_t blocks)
     if (r == KVC_RUN_NONE)
         return;
     if (kvc_run_resident(p->c, r) && p->leaving != KVC_RUN_NONE)
-        kvc_plugged_breach(p, "drop was called in removed for a resident piece");
+        kvc_guest_breach(&p->guest, "drop was called in removed for a resident piece");
     else if (blocks == 0 || blocks > kvc_run_blocks(p->c, r))
-        kvc_plugged_breach(p, "drop was asked for %u blocks of a piece that has %u", blocks,
+        kvc_guest_breach(&p->guest, "drop was asked for %u blocks of a piece that has %u", blocks,
                            kvc_run_blocks(p->c, r));
     else if (kvc_run_resident(p->c, r) && kvc_plugged_pinned(p, r))
-        kvc_plugged_breach(p, "drop was given a pinned piece, which a running request reads");
+        kvc_guest_breach(&p->guest, "drop was given a pinned piece, which a running request reads");
     else
         kvc_plugged_leave(p, r, blocks);
 }
@@ -255,7 +255,7 @@ static uint64_t next_use(const struct kvc_host *host, kvc_piece piece)
     struct kvc_plugged *p = of(host);
     uint32_t r = asked(p, piece, "next_use", false);
     if (!(p->evict->flags & KVC_EVICT_ORACLE))
-        kvc_plugged_breach(p, "next_use needs KVC_EVICT_ORACLE among the flags");
+        kvc_guest_breach(&p->guest, "next_use needs KVC_EVICT_ORACLE among the flags");
     if (r == KVC_RUN_NONE || !p->next_use)
         return KVC_NEVER;
     uint32_t next = p->next_use[kvc_runs_segment(p->c, p->c->run[r].seg)];
@@ -264,42 +264,23 @@ static uint64_t next_use(const struct kvc_host *host, kvc_piece piece)
 
 static uint64_t random_word(const struct kvc_host *host)
 {
-    return kvc_rng_next(&of(host)->rng);
+    return kvc_rng_next(&of(host)->guest.rng);
 }
 
 static void *alloc(const struct kvc_host *host, size_t n, size_t size)
 {
-    struct kvc_plugged *p = of(host);
-    size_t head = (sizeof(struct kvc_plugged_memory) + 15) / 16 * 16;
-    if (size && n > (SIZE_MAX - head) / size)
-        return NULL;
-    struct kvc_plugged_memory *m = kvc_calloc(1, head + n * size);
-    if (!m)
-        return NULL;
-    m->next = p->given;
-    m->link = &p->given;
-    if (m->next)
-        m->next->link = &m->next;
-    p->given = m;
-    return (unsigned char *)m + head;
+    return kvc_guest_alloc(&of(host)->guest, n, size);
 }
 
 static void give_back(const struct kvc_host *host, void *memory_given)
 {
-    size_t head = (sizeof(struct kvc_plugged_memory) + 15) / 16 * 16;
     (void)host;
-    if (!memory_given)
-        return;
-    struct kvc_plugged_memory *m = (void *)((unsigned char *)memory_given - head);
-    *m->link = m->next;
-    if (m->next)
-        m->next->link = m->link;
-    kvc_free(m);
+    kvc_guest_free(memory_given);
 }
 
 static void fail(const struct kvc_host *host, const char *why)
 {
-    kvc_plugged_breach(of(host), "%s", why ? why : "(no words)");
+    kvc_guest_breach(&of(host)->guest, "%s", why ? why : "(no words)");
 }
 
 void kvc_plugged_services(struct kvc_host *h)

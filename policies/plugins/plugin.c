@@ -19,6 +19,8 @@ const char *kvc_policy_kind_name(uint32_t kind)
     switch (kind) {
     case KVC_POLICY_EVICTION:
         return "eviction";
+    case KVC_POLICY_ADMISSION:
+        return "admission";
     case KVC_POLICY_ROUTING:
         return "routing";
     default:
@@ -26,9 +28,31 @@ const char *kvc_policy_kind_name(uint32_t kind)
     }
 }
 
-/* A path may hold ':' and '+' in its folders. */
+static bool listed(const char *const *names, const char *name)
+{
+    for (; *names; names++)
+        if (kvc_name_equal(*names, name))
+            return true;
+    return false;
+}
+
+static bool built_in(uint32_t kind, const char *name)
+{
+    static const char *const bounds[] = {"opt", "optforced", "content", "all", NULL};
+    return kind == KVC_POLICY_EVICTION    ? listed(kvc_runs_policies(), name) || listed(bounds, name)
+           : kind == KVC_POLICY_ADMISSION ? listed(kvc_admission_names(), name)
+                                          : listed(kvc_router_names(), name);
+}
+
+/* Of "PATH.so[:options][+..]", for folders may hold a ':' or '+'; without .so, to the first of them
+ * in the file's own name. */
 static size_t path_length(const char *spec)
 {
+    for (const char *end = spec; (end = strstr(end, ".so")) != NULL;) {
+        end += strlen(".so");
+        if (*end == ':' || *end == '+' || !*end)
+            return (size_t)(end - spec);
+    }
     const char *file = strrchr(spec, '/');
     file = file ? file : spec;
     return (size_t)(file - spec) + strcspn(file, ":+");
@@ -40,10 +64,30 @@ const char *kvc_plugin_options(const char *spec)
     return spec[n] == ':' ? spec + n + 1 : "";
 }
 
+/* "lru+./mine.so" is lru with a plug-in behind it, "c++/mine.so" is a path. */
+static bool begins_with_name(const char *spec)
+{
+    char name[32];
+    size_t n = strcspn(spec, ":+/");
+    if (n >= sizeof(name) || (spec[n] != ':' && spec[n] != '+'))
+        return false;
+    memcpy(name, spec, n);
+    name[n] = '\0';
+    return built_in(KVC_POLICY_EVICTION, name) || built_in(KVC_POLICY_ADMISSION, name) ||
+           built_in(KVC_POLICY_ROUTING, name);
+}
+
 bool kvc_plugin_is(const char *spec)
 {
     size_t n = path_length(spec);
-    return memchr(spec, '/', n) || (n > 3 && memcmp(spec + n - 3, ".so", 3) == 0);
+    return !begins_with_name(spec) &&
+           (memchr(spec, '/', n) || (n > 3 && memcmp(spec + n - 3, ".so", 3) == 0));
+}
+
+const char *kvc_policy_admission(const char *spec)
+{
+    const char *plus = strchr(spec + (kvc_plugin_is(spec) ? path_length(spec) : 0), '+');
+    return plus ? plus + 1 : NULL;
 }
 
 KVC_PRINTF(3, 4)
@@ -77,19 +121,9 @@ static enum kvc_status check_options(const struct kvc_plugin *p, struct kvc_erro
     return kvc_policy_options(policy->name, "", policy->options, policy->n_options, value, err);
 }
 
-static bool listed(const char *const *names, const char *name)
-{
-    for (; *names; names++)
-        if (kvc_name_equal(*names, name))
-            return true;
-    return false;
-}
-
 static enum kvc_status check_name(const struct kvc_plugin *p, struct kvc_error *err)
 {
-    static const char *const bounds[] = {"opt", "content", "all", NULL};
     const char *name = p->policy.name;
-    bool evicts = p->policy.kind == KVC_POLICY_EVICTION;
     if (!name || !*name || !p->policy.summary)
         return bad(p, err, "it has no name, or no summary: set both in its struct kvc_policy");
     for (const char *c = name; *c; c++)
@@ -98,8 +132,7 @@ static enum kvc_status check_name(const struct kvc_plugin *p, struct kvc_error *
                        name);
     if (strlen(name) > 30)
         return bad(p, err, "its name is longer than 30 characters");
-    if (evicts ? listed(kvc_runs_policies(), name) || listed(bounds, name)
-               : listed(kvc_router_names(), name))
+    if (built_in(p->policy.kind, name))
         return bad(p, err, "it calls itself \"%s\", which is the name of a built-in policy: give it "
                            "another name", name);
     return KVC_OK;
@@ -122,6 +155,21 @@ static enum kvc_status take_table(const struct kvc_plugin *p, void *out, const v
     return KVC_OK;
 }
 
+static enum kvc_status unknown_flags(const struct kvc_plugin *p, uint32_t flags,
+                                     struct kvc_error *err)
+{
+    return bad(p, err, "flags are 0x%x, of which this version (%s) does not know all: get a newer "
+                       "kvcast, or leave them out", flags, kvc_version());
+}
+
+static enum kvc_status check_pair(const struct kvc_plugin *p, bool create, bool destroy,
+                                  struct kvc_error *err)
+{
+    return create == destroy ? KVC_OK
+                             : bad(p, err, "one of create and destroy is missing: give both, or "
+                                           "neither");
+}
+
 static enum kvc_status check_eviction(struct kvc_plugin *p, struct kvc_error *err)
 {
     const struct kvc_evict_ops *o = &p->evict;
@@ -133,8 +181,6 @@ static enum kvc_status check_eviction(struct kvc_plugin *p, struct kvc_error *er
     if (lacks)
         return bad(p, err, "the hook %s is missing; every eviction policy needs stored and victim",
                    lacks);
-    if (!o->create != !o->destroy)
-        return bad(p, err, "one of create and destroy is missing: give both, or neither");
     if (o->piece_bytes > KVC_PIECE_BYTES_MOST)
         return bad(p, err, "piece_bytes is %u, and %u is the most", o->piece_bytes,
                    KVC_PIECE_BYTES_MOST);
@@ -142,9 +188,22 @@ static enum kvc_status check_eviction(struct kvc_plugin *p, struct kvc_error *er
         return bad(p, err, "%u queues and %u ghost queues; %u of each is the most", o->queues,
                    o->ghost_queues, KVC_QUEUES_MOST);
     if (o->flags >= 2 * KVC_EVICT_ORACLE)
-        return bad(p, err, "flags are 0x%x, of which this version (%s) does not know all: get a "
-                           "newer kvcast, or leave them out", o->flags, kvc_version());
-    return KVC_OK;
+        return unknown_flags(p, o->flags, err);
+    return check_pair(p, o->create, o->destroy, err);
+}
+
+static enum kvc_status check_admission(struct kvc_plugin *p, struct kvc_error *err)
+{
+    const struct kvc_admission_ops *o = &p->admission;
+    enum kvc_status st = take_table(p, &p->admission, p->policy.ops, sizeof(p->admission),
+                                    "struct kvc_admission_ops", err);
+    if (st != KVC_OK)
+        return st;
+    if (!o->admits)
+        return bad(p, err, "the hook admits is missing; every admission policy needs it");
+    if (o->flags >= 2 * KVC_ADMISSION_REQUEST)
+        return unknown_flags(p, o->flags, err);
+    return check_pair(p, o->create, o->destroy, err);
 }
 
 static enum kvc_status check_router(struct kvc_plugin *p, struct kvc_error *err)
@@ -155,9 +214,7 @@ static enum kvc_status check_router(struct kvc_plugin *p, struct kvc_error *err)
         return st;
     if (!p->router.pick)
         return bad(p, err, "the hook pick is missing; every router needs it");
-    if (!p->router.create != !p->router.destroy)
-        return bad(p, err, "one of create and destroy is missing: give both, or neither");
-    return KVC_OK;
+    return check_pair(p, p->router.create, p->router.destroy, err);
 }
 
 static enum kvc_status check(struct kvc_plugin *p, const struct kvc_policy *said, uint32_t kind,
@@ -184,7 +241,9 @@ static enum kvc_status check(struct kvc_plugin *p, const struct kvc_policy *said
         st = check_options(p, err);
     if (st != KVC_OK)
         return st;
-    return said->kind == KVC_POLICY_EVICTION ? check_eviction(p, err) : check_router(p, err);
+    return said->kind == KVC_POLICY_EVICTION    ? check_eviction(p, err)
+           : said->kind == KVC_POLICY_ADMISSION ? check_admission(p, err)
+                                                : check_router(p, err);
 }
 
 /* ---- loading ---- */

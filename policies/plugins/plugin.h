@@ -10,11 +10,14 @@ struct kvc_plugin {
     char path[256];
     struct kvc_policy policy; /* copies: what a shorter struct lacks is 0 */
     struct kvc_evict_ops evict;
+    struct kvc_admission_ops admission;
     struct kvc_router_ops router;
 };
 
 /* Whether this names a file: it holds a '/' or ends in ".so", before its options. */
 bool kvc_plugin_is(const char *spec);
+/* What stands behind the '+' that adds an admission policy to one of eviction, or NULL. */
+const char *kvc_policy_admission(const char *spec);
 /* Loads PATH[:options] as a policy of that kind (0: any). KVC_ERR_INPUT tells what is wrong with the
  * file and how to mend it. */
 enum kvc_status kvc_plugin_open(struct kvc_plugin **out, const char *spec, uint32_t kind,

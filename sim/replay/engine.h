@@ -242,6 +242,7 @@ struct kvc_engine {
     uint64_t *class_bytes; /* moved up to the last completed bucket */
     uint64_t running_now, waiting_now;
     bool nomem;
+    const struct kvc_admission *failed; /* a tier's policy, which says why */
     bool late;                  /* the next event is beyond what is replayed */
 };
 

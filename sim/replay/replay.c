@@ -365,6 +365,8 @@ static enum kvc_status run(struct kvc_engine *e, struct kvc_error *err)
     while (kvc_engine_next(e)) {
         if (e->nomem)
             return kvc_fail_nomem(err);
+        if (e->failed)
+            return kvc_admission_error(e->failed, err);
         if (e->router_stray)
             return kvc_fail_at(err, KVC_ERR_PLUGIN, e->sc->router.policy, 0, NULL,
                                "the router, in pick, named a replica that is none of the %u, which "

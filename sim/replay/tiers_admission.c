@@ -15,20 +15,19 @@ enum kvc_status kvc_tier_admissions(const struct kvc_engine *e, struct kvc_tier 
     const char *spec = tier->config->admission;
     if (!spec[0] || kvc_name_equal(spec, "always"))
         return KVC_OK;
-    enum kvc_status st = kvc_admission_check(spec, err);
-    if (st != KVC_OK)
-        return st;
     tier->admissions = kvc_calloc(tier->instances, sizeof(struct kvc_admission *));
     if (!tier->admissions)
         return kvc_fail_nomem(err);
-    for (uint32_t i = 0; i < tier->instances; i++) {
-        tier->admissions[i] = kvc_admission_create(spec, tier->pools[i].pages, t->n_segments,
-                                                   t->seg_len, t->seg_depth, t->seg_parent,
-                                                   e->block_tokens);
-        if (!tier->admissions[i])
-            return kvc_fail_nomem(err);
+    enum kvc_status st = KVC_OK;
+    for (uint32_t i = 0; i < tier->instances && st == KVC_OK; i++) {
+        const struct kvc_admission_setup setup = {
+            .spec = spec, .capacity = tier->pools[i].pages, .n_segments = t->n_segments,
+            .seg_len = t->seg_len, .seg_depth = t->seg_depth, .seg_parent = t->seg_parent,
+            .block_tokens = e->block_tokens,
+        };
+        st = kvc_admission_create(&tier->admissions[i], &setup, err);
     }
-    return KVC_OK;
+    return st;
 }
 
 void kvc_tier_admissions_clear(struct kvc_tier *tier)
@@ -38,23 +37,30 @@ void kvc_tier_admissions_clear(struct kvc_tier *tier)
     kvc_free(tier->admissions);
 }
 
-static struct kvc_admission_request seen_of(const struct kvc_engine *e, uint32_t request)
+static struct kvc_policy_request seen_of(const struct kvc_engine *e, uint32_t request)
 {
     const struct kvc_trace *t = e->trace;
-    return (struct kvc_admission_request){
-        t->prompt_seg[request], t->session ? t->session[request] : KVC_ID_NONE, e->now};
+    uint32_t seg = t->prompt_seg[request];
+    return (struct kvc_policy_request){
+        .index = request, .time_ns = e->now, .segment = seg,
+        .blocks = seg == KVC_SEG_NONE ? 0 : t->seg_depth[seg] + t->seg_len[seg],
+        .input_tokens = t->input_tokens[request],
+        .session = t->session ? t->session[request] : KVC_ID_NONE,
+        .tenant = t->tenant ? t->tenant[request] : KVC_ID_NONE,
+    };
 }
 
 void kvc_tiers_ask(struct kvc_engine *e, const struct kvc_replica *r, uint32_t request)
 {
-    const struct kvc_admission_request seen = seen_of(e, request);
-    if (seen.seg == KVC_SEG_NONE || !e->sc->engine.prefix_caching)
+    const struct kvc_policy_request seen = seen_of(e, request);
+    if (seen.segment == KVC_SEG_NONE || !e->sc->engine.prefix_caching)
         return;
     for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++) {
         struct kvc_tier *tier = &e->tiers[t];
-        if (tier->admissions &&
-            !kvc_admission_ask(tier->admissions[kvc_tier_instance(e, tier, r)], &seen))
-            e->nomem = true;
+        struct kvc_admission *a =
+            tier->admissions ? tier->admissions[kvc_tier_instance(e, tier, r)] : NULL;
+        if (a && !kvc_admission_ask(a, &seen))
+            e->failed = a;
     }
 }
 
@@ -80,15 +86,17 @@ uint32_t kvc_tier_admitted(struct kvc_engine *e, const struct kvc_transfer *what
     const struct kvc_pool *pool = &tier->pools[what->instance];
     if (!tier->admissions || p.from >= p.to)
         return p.to;
-    const struct kvc_admission *a = tier->admissions[what->instance];
+    struct kvc_admission *a = tier->admissions[what->instance];
     uint64_t limit;
     if (what->request == KVC_NONE) {
-        limit = kvc_admission_alone(a, p.leaf);
+        limit = kvc_admission_alone(a, p.leaf, e->now);
     } else {
-        const struct kvc_admission_request seen = seen_of(e, what->request);
+        const struct kvc_policy_request seen = seen_of(e, what->request);
         const struct holder h = {e->trace, pool};
         limit = kvc_admission_limit(a, &seen, p.leaf, held_of, &h);
     }
+    if (kvc_admission_error(a, NULL) != KVC_OK)
+        e->failed = a;
     if (limit >= p.to)
         return p.to;
     struct kvc_path path = kvc_engine_path(e, p.leaf, row);

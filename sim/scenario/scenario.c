@@ -72,13 +72,14 @@ static enum kvc_status pick_name(const struct kvc_scenario_key *key, const char 
 {
     const char *const *list = key->choices ? key->choices : key->names();
     char all[256] = "";
-    if (key->names == kvc_router_names && kvc_plugin_is(text)) { /* loaded when the run begins */
-        *out = text;
+    bool admission = key->names == kvc_admission_names;
+    if ((key->names == kvc_router_names || admission) && kvc_plugin_is(text)) {
+        *out = text; /* loaded when the run begins */
         return KVC_OK;
     }
-    if (key->names == kvc_admission_names && strchr(text, ':') && !strchr(text, '+')) {
+    if (admission && strchr(text, ':') && !strchr(text, '+')) {
         *out = text;
-        return kvc_admission_check(text, err);
+        return kvc_admission_check(text, NULL, err);
     }
     const char *nearest;
     for (size_t i = 0; list[i]; i++) {
@@ -477,15 +478,15 @@ static enum kvc_status check_tier(const struct kvc_scenario *s, size_t i, struct
     if (isnan(t->link_bytes_per_s) && (given(s, latency) || given(s, efficiency)))
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, given(s, latency) ? latency : efficiency,
                            "an own link needs its bandwidth: set %s too", bandwidth);
-    char admission[32];
-    const char *options;
     bool on_evict = t->write == KVC_WRITE_ON_EVICT || t->write == KVC_WRITE_BACK;
-    if (on_evict && kvc_policy_name(t->admission, admission, sizeof(admission), &options, NULL) ==
-                        KVC_OK && kvc_name_equal(admission, "size"))
-        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, name,
-                           "size is a rule for prompts, and a block that was evicted belongs to "
-                           "none: set %s.write to through, or %s.admission to depth", name, name);
-    return KVC_OK;
+    uint32_t flags = 0;
+    enum kvc_status st = on_evict ? kvc_admission_check(t->admission, &flags, err) : KVC_OK;
+    if (st == KVC_OK && flags & KVC_ADMISSION_REQUEST)
+        st = kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, name,
+                         "%s is a rule for prompts, and a block that was evicted belongs to none: "
+                         "set %s.write to through, or %s.admission to depth", t->admission, name,
+                         name);
+    return st;
 }
 
 enum kvc_status kvc_scenario_check(const struct kvc_scenario *s, struct kvc_error *err)

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A policy's code at work: where in it the run is, what memory it was given, its random stream, and the
+ * first rule that it broke. */
+#ifndef KVC_POLICIES_GUEST_H
+#define KVC_POLICIES_GUEST_H
+
+#include "policies/plugins/plugin.h"
+
+enum kvc_hook {
+    KVC_HOOK_NONE,
+    KVC_HOOK_CREATE,
+    KVC_HOOK_DESTROY,
+    KVC_HOOK_REQUEST,
+    KVC_HOOK_STORED,
+    KVC_HOOK_TOUCHED,
+    KVC_HOOK_VICTIM,
+    KVC_HOOK_REMOVED,
+    KVC_HOOK_ADMITS
+};
+const char *kvc_hook_name(uint32_t hook);
+
+/* Where a plug-in is: kept up to date, in shared memory for a process that watches another. */
+struct kvc_plugged_place {
+    volatile uint32_t hook;
+    volatile uint64_t request; /* from 0 */
+};
+
+/* What the conformance kit asks for beyond a run. */
+struct kvc_plugged_trial {
+    const struct kvc_plugin *plugin; /* loaded already */
+    struct kvc_plugged_place *place;
+    bool null_options, single;       /* pieces of one block, whatever it wants */
+    uint32_t *held_back;             /* by segment: requests that pin it; NULL: none ever */
+    uint64_t leaks;                  /* told at the end: allocations not freed */
+};
+
+struct kvc_guest_memory { /* in front of what alloc gives */
+    struct kvc_guest_memory *next, **link;
+};
+
+struct kvc_guest {
+    const char *path, *name; /* borrowed; path NULL: a built-in policy */
+    struct kvc_plugged_trial *trial;
+    struct kvc_plugged_place own, *place;
+    struct kvc_guest_memory *given;
+    uint64_t rng;
+    bool *failed;           /* its run's, set with the first breach */
+    struct kvc_error error; /* that breach */
+};
+
+/* path NULL: a built-in policy. trial may be NULL. */
+void kvc_guest_begin(struct kvc_guest *guest, const char *path, const struct kvc_policy *policy,
+                     const union kvc_option_value *value, struct kvc_plugged_trial *trial,
+                     bool *failed);
+/* Frees what it left behind, which the trial is told of. */
+void kvc_guest_end(struct kvc_guest *guest);
+
+/* The run fails with these words, unless it has already. */
+KVC_PRINTF(2, 3)
+void kvc_guest_breach(struct kvc_guest *guest, const char *fmt, ...);
+
+/* Services. Zeroed; NULL when there is none. */
+void *kvc_guest_alloc(struct kvc_guest *guest, size_t n, size_t size);
+void kvc_guest_free(void *memory); /* NULL is fine */
+
+/* Around a hook: enter returns what leave takes. */
+static inline uint32_t kvc_guest_enter(struct kvc_guest *guest, uint32_t hook)
+{
+    uint32_t before = guest->place->hook;
+    guest->place->hook = hook;
+    return before;
+}
+
+static inline void kvc_guest_leave(struct kvc_guest *guest, uint32_t before)
+{
+    guest->place->hook = before;
+}
+
+#endif
