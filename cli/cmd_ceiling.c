@@ -41,8 +41,8 @@ static const struct kvc_cli_option options[] = {
     {"by", "WHAT", NULL, "hits of each tenant, session, model or prefix (family of prompts)"},
     {"replicas", "N", "1", "caches, with --capacity of each, behind a router"},
     {"router", "LIST", "round-robin",
-     "who chooses the replica: round-robin, least-loaded, prefix, sticky, "
-     "power-of-two"},
+     "who chooses the replica: round-robin, least-loaded, prefix, sticky, power-of-two, or a "
+     "plug-in's path"},
     {"isolate", "WHAT", NULL,
      "what one tenant, session or model stored, no other finds, as with a cache_salt; or a "
      "field of the log. With what that costs"},

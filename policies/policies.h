@@ -79,4 +79,22 @@ const struct kvc_policy *kvc_router_find(const char *name); /* NULL: there is no
 const struct kvc_router_ops *kvc_router_ops_of(const struct kvc_policy *router); /* of NULL: NULL */
 const char *const *kvc_router_names(void);
 
+struct kvc_plugin;
+struct kvc_router { /* that was asked for, with its options */
+    const struct kvc_policy *policy;
+    const struct kvc_router_ops *ops;
+    union kvc_option_value option[KVC_POLICY_OPTIONS];
+    struct kvc_plugin *opened; /* NULL: a built-in one */
+};
+/* NAME, or a plug-in's PATH[:option=value]. */
+enum kvc_status kvc_router_open(struct kvc_router *out, const char *spec, struct kvc_error *err);
+void kvc_router_close(struct kvc_router *router);
+/* Its state for a run over so many replicas; *state NULL where it has none. */
+enum kvc_status kvc_router_start(const struct kvc_router *router, uint32_t replicas, void **state,
+                                 struct kvc_error *err);
+void kvc_router_stop(const struct kvc_router *router, void *state); /* NULL is fine */
+/* The error of one that picked a replica that is none. */
+enum kvc_status kvc_router_strayed(const struct kvc_router *router, uint32_t replicas,
+                                   struct kvc_error *err);
+
 #endif

@@ -101,6 +101,16 @@ refused "nor one that is not there" 1 "nothing.so" ceiling chat.jsonl --policy .
 refused "an option that a plug-in has not" 2 'no option "size"' ceiling chat.jsonl --policy "$plugins/twoq.so:size=1"
 refused "a router is no cache policy" 3 "a policy of routing" ceiling chat.jsonl --policy ./my-routing/my-routing.so
 
+behind() { "$kvcast" ceiling chat.jsonl --quiet --capacity 500 --policy lru,sieve --replicas 3 --why --json --router "$@"; }
+behind "least-loaded" >a && behind "$plugins/least.so" >b; report $? "a router's plug-in serves ceilings"
+sed "s|$plugins/least.so|least-loaded|" b | cmp - a; report $? "as the built-in one does, to the last figure"
+behind "round-robin,$plugins/stay.so:slack=0,$plugins/stay.so:slack=1000" >out; report $? "with options, beside others"
+holds "under its own name" 'stay.so:slack=1000"'
+refused "one that names no replica gives no figure" 1 "bad, in pick, named a replica that is none of the 3" \
+    ceiling chat.jsonl --quiet --capacity 500 --policy lru --replicas 3 --router "$plugins/bad_stray.so"
+refused "nor one of another kind" 3 "a policy of eviction, and one of routing" \
+    ceiling chat.jsonl --capacity 500 --replicas 3 --router "$plugins/lru.so"
+
 replay() { "$kvcast" replay chat.jsonl --quiet --json --model llama-3.1-8b --gpu h100-sxm --replicas 3 "$@"; }
 cp "$plugins/stay.so" stay.so
 replay --router ./stay.so:slack=2 >out; report $? "a router's plug-in serves a replay"

@@ -163,6 +163,7 @@ static void broken_plugins_are_told_how(void **state)
         {"bad_lost", "rules", "has it lost track of pieces?"},
         {"bad_dead", "rules", "is not resident"},
         {"bad_nan", "rules", "rank was given NaN"},
+        {"bad_stray", "rules", "which count from 0"},
         {"bad_kind", "loads", "of kind 9, which this version"},
         {"bad_admits_none", "loads", "the hook admits is missing"},
         {"bad_admits_name", "loads", "name of a built-in policy"},
@@ -171,7 +172,7 @@ static void broken_plugins_are_told_how(void **state)
         {"bad_admits_random", "rules", "random was called in admits"},
         {"bad_admits_alone", "rules", "it crashed"},
         {"bad_admits_segment", "twin", "when segments are single blocks"},
-        {"bad_admits_global", "repeats", "it writes to a global variable"},
+        {"bad_admits_global", "repeats", "a second time in one process"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -16,10 +16,11 @@ struct routed {
     const struct kvc_ceiling_view *v;
     const struct kvc_cluster *cluster;
     struct kvc_runs **cache;
-    struct kvc_route_view *load;
+    struct kvc_route_view *load, *view; /* by replica; what the router sees of it */
     struct recent *recent; /* a ring */
     uint64_t window, rng;
     void *router;   /* its state */
+    bool stray;     /* it picked a replica that is none */
     uint32_t *next; /* by touch, for a policy that knows the future of its one cache; or NULL */
 };
 
@@ -35,17 +36,21 @@ static uint32_t route(struct routed *c, uint64_t request)
     uint32_t n = k->replicas, seg = c->v->prompt_seg[request];
     if (n == 1)
         return 0;
+    const struct kvc_router_ops *router = k->router->ops;
     for (uint32_t i = 0; i < n; i++) {
         uint64_t hit = 0;
-        if (k->router->wants_prefix && seg != KVC_SEG_NONE)
+        if (router->wants_prefix && seg != KVC_SEG_NONE)
             hit = full_tokens(c->v, request, kvc_runs_held(c->cache[i], seg));
-        c->load[i].hit_tokens = c->load[i].hit_tokens_any = (uint32_t)hit;
+        c->view[i] = router->wants_load ? c->load[i] : (struct kvc_route_view){0};
+        c->view[i].hit_tokens = c->view[i].hit_tokens_any = (uint32_t)hit;
     }
     const struct kvc_route_request asked = {
         .index = request, .session = k->session ? k->session[request] : KVC_ID_NONE,
         .input_tokens = c->v->input_tokens[request],
     };
-    return k->router->pick(c->router, &asked, c->load, n, 1.0, &c->rng) % n;
+    uint32_t to = router->pick(c->router, &asked, c->view, n, 1.0, &c->rng);
+    c->stray = to >= n;
+    return to;
 }
 
 /* The window moves on by a request. */
@@ -85,6 +90,8 @@ static void serve(struct routed *c)
         if (k->request)
             *k->request = r;
         uint32_t seg = v->prompt_seg[r], to = route(c, r);
+        if (c->stray)
+            return;
         struct kvc_runs_request request = kvc_ceiling_request(v, r);
         request.next = c->next ? c->next + touches : NULL;
         for (uint32_t s = seg; c->next && s != KVC_SEG_NONE; s = v->seg_parent[s])
@@ -107,12 +114,11 @@ enum kvc_status kvc_ceiling_cluster_of(const struct kvc_ceiling_view *v,
     enum kvc_status status = KVC_OK;
     c.cache = kvc_calloc(n, sizeof(struct kvc_runs *));
     c.load = kvc_calloc(n, sizeof(*c.load));
+    c.view = kvc_calloc(n, sizeof(*c.view));
     c.recent = kvc_calloc(c.window, sizeof(*c.recent));
-    bool routed = n > 1 && cluster->router->create, ready = c.cache && c.load && c.recent;
-    if (routed)
-        c.router = cluster->router->create(n, NULL);
-    ready = ready && (!routed || c.router);
-    bool future = false;
+    bool future = false, ready = c.cache && c.load && c.view && c.recent;
+    if (ready && n > 1)
+        ready = kvc_router_start(cluster->router, n, &c.router, NULL) == KVC_OK;
     for (uint32_t i = 0; ready && i < n; i++) {
         c.cache[i] = kvc_ceiling_cache(v, policy, capacity_blocks, cluster->left, cluster->user);
         ready = c.cache[i] != NULL;
@@ -126,6 +132,8 @@ enum kvc_status kvc_ceiling_cluster_of(const struct kvc_ceiling_view *v,
                              "the bound behind one", policy);
     if (ready && status == KVC_OK)
         serve(&c);
+    if (c.stray)
+        status = kvc_router_strayed(cluster->router, n, err);
     for (uint32_t i = 0; c.cache && i < n; i++) {
         if (c.cache[i] && status == KVC_OK)
             status = kvc_runs_error(c.cache[i], err);
@@ -133,11 +141,11 @@ enum kvc_status kvc_ceiling_cluster_of(const struct kvc_ceiling_view *v,
     }
     if (!ready && status == KVC_OK)
         status = kvc_fail_nomem(err);
-    if (c.router)
-        cluster->router->destroy(c.router);
+    kvc_router_stop(cluster->router, c.router);
     kvc_free(c.next);
     kvc_free(c.recent);
     kvc_free(c.load);
+    kvc_free(c.view);
     kvc_free(c.cache);
     return status;
 }

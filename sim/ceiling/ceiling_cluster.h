@@ -12,7 +12,7 @@
 
 struct kvc_cluster {
     uint32_t replicas;                   /* 1: no router needed */
-    const struct kvc_router_ops *router;
+    const struct kvc_router *router;
     const uint32_t *session;             /* by request; NULL: none */
     uint64_t seed;
     bool elsewhere;                      /* wanted below */

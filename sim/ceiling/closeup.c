@@ -3,24 +3,10 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/units.h"
 #include "sim/ceiling/crossing.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static enum kvc_status find_router(const struct kvc_router_ops **out, const char *name,
-                                   struct kvc_error *err)
-{
-    *out = kvc_router_ops_of(kvc_router_find(name ? name : "round-robin"));
-    if (*out)
-        return KVC_OK;
-    const char *near = kvc_name_nearest(name, kvc_router_names());
-    return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "router",
-                       "there is no router \"%.64s\"%s%s%s; known are round-robin, least-loaded, "
-                       "prefix, sticky and power-of-two", name, near ? " (did you mean \"" : "",
-                       near ? near : "", near ? "\"?)" : "");
-}
 
 /* The larger tenants have a column each in who evicted whom; if they don't all fit, the others
  * share the last. */
@@ -76,7 +62,7 @@ static enum kvc_status check(const struct kvc_closeup_options *o, struct kvc_clo
     if (status == KVC_OK && o->isolate)
         status = kvc_grouping_parse(spaces, o->isolate, "isolate", err);
     if (status == KVC_OK)
-        status = find_router(&c->router, o->router, err);
+        status = kvc_router_open(&c->router, o->router ? o->router : "round-robin", err);
     if (status == KVC_OK && o->replicas > 4096)
         status = kvc_fail_at(err, KVC_ERR_LIMIT, NULL, 0, "replicas",
                              "%u replicas; at most 4096 are followed one by one", o->replicas);
@@ -132,6 +118,7 @@ void kvc_closeup_destroy(struct kvc_closeup *c)
         kvc_namespaces_clear(&c->spaces);
     kvc_groups_clear(&c->groups);
     kvc_groups_clear(&c->tenants);
+    kvc_router_close(&c->router);
     kvc_free(c->evictor);
     kvc_free(c);
 }

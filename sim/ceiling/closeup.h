@@ -15,7 +15,7 @@ struct kvc_closeup {
     struct kvc_groups groups, tenants;
     struct kvc_crossing crossing;
     uint32_t replicas, most_parts;
-    const struct kvc_router_ops *router;
+    struct kvc_router router;
     uint64_t seed;
     uint32_t *evictor; /* by request: place of its tenant among the larger ones */
     uint32_t n_evictors;

@@ -72,7 +72,7 @@ static enum kvc_status by_runs(struct looking *l, const char *policy, uint64_t c
 {
     bool why = l->result && l->c->why;
     const struct kvc_cluster cluster = {
-        .replicas = replicas, .router = l->c->router, .session = l->c->trace->session,
+        .replicas = replicas, .router = &l->c->router, .session = l->c->trace->session,
         .seed = l->c->seed, .elsewhere = why && replicas > 1, .arrived = arrived,
         .left = why ? left : NULL, .request = &l->why.request, .user = l,
     };

@@ -178,8 +178,7 @@ struct kvc_engine {
     struct kvc_user_profile *user; /* NULL: none; the outermost run's */
     struct kvc_step_model *model;
     bool model_is_lent; /* by the run that this one is compared with */
-    const struct kvc_router_ops *router;
-    struct kvc_plugin *router_plugin; /* NULL: a built-in one */
+    struct kvc_router router;
     void *router_state;
     bool router_stray; /* it named a replica that is none */
     uint64_t router_rng, front_ns, token_bytes;

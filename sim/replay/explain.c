@@ -144,8 +144,8 @@ static void explain_traffic(struct notes *n, const struct kvc_engine *e,
     snprintf(value, sizeof(value), "%u tokens", s->block_tokens);
     assume(n, "traffic", "prefix identity", s->has_prefix ? value : "none in the log", "measured",
            "the trace's own block ids; nothing finer is invented");
-    if (e->n_replicas > 1 && e->router->assumed)
-        assume(n, "router", e->sc->router.policy, e->router->assumed, "assumed",
+    if (e->n_replicas > 1 && e->router.ops->assumed)
+        assume(n, "router", e->sc->router.policy, e->router.ops->assumed, "assumed",
                "kvcast's own rule; 0 as router.load_weight follows the cache only");
     snprintf(value, sizeof(value), "%u tokens", e->page_tokens);
     assume(n, "engine", "page", value, "published", "vLLM CacheConfig, default block size");

@@ -172,9 +172,9 @@ static uint32_t route(struct kvc_engine *e, const struct kvc_job *j, uint64_t in
         return 0;
     for (uint32_t i = 0; i < e->n_replicas; i++) {
         struct kvc_replica *r = &e->replicas[i];
-        if (e->router->wants_load)
+        if (e->router.ops->wants_load)
             kvc_replica_view(e, r, &e->views[i]);
-        if (!e->router->wants_prefix || !j->path_blocks)
+        if (!e->router.ops->wants_prefix || !j->path_blocks)
             continue;
         kvc_replica_catch_up(e, r);
         struct kvc_reach reach;
@@ -187,7 +187,7 @@ static uint32_t route(struct kvc_engine *e, const struct kvc_job *j, uint64_t in
     }
     uint32_t session = e->trace->session ? e->trace->session[j->request] : KVC_ID_NONE;
     struct kvc_route_request request = {index, session, j->input};
-    uint32_t to = e->router->pick(e->router_state, &request, e->views, e->n_replicas,
+    uint32_t to = e->router.ops->pick(e->router_state, &request, e->views, e->n_replicas,
                                   e->sc->router.load_weight, &e->router_rng);
     e->router_stray = e->router_stray || to >= e->n_replicas;
     return to % e->n_replicas;
@@ -368,9 +368,7 @@ static enum kvc_status run(struct kvc_engine *e, struct kvc_error *err)
         if (e->failed)
             return kvc_admission_error(e->failed, err);
         if (e->router_stray)
-            return kvc_fail_at(err, KVC_ERR_PLUGIN, e->sc->router.policy, 0, NULL,
-                               "the router, in pick, named a replica that is none of the %u, which "
-                               "count from 0", e->n_replicas);
+            return kvc_router_strayed(&e->router, e->n_replicas, err);
         if (e->options->progress && e->done - reported >= 1024) {
             reported = e->done;
             if (!e->options->progress(e->options->progress_user, "replay", e->done, n))

@@ -154,32 +154,6 @@ static enum kvc_status init_replicas(struct kvc_engine *e, uint64_t pages, struc
     return KVC_OK;
 }
 
-static enum kvc_status open_router(struct kvc_engine *e, struct kvc_error *err)
-{
-    const char *name = e->sc->router.policy;
-    const struct kvc_policy *policy = kvc_router_find(name);
-    union kvc_option_value value[KVC_POLICY_OPTIONS] = {{0}};
-    enum kvc_status st = KVC_OK;
-    if (kvc_plugin_is(name)) {
-        st = kvc_plugin_open(&e->router_plugin, name, KVC_POLICY_ROUTING, err);
-        if (st != KVC_OK)
-            return st;
-        policy = &e->router_plugin->policy;
-        e->router = &e->router_plugin->router;
-        st = kvc_policy_options(policy->name, kvc_plugin_options(name), policy->options,
-                                policy->n_options, value, err);
-    } else {
-        e->router = kvc_router_ops_of(policy);
-    }
-    if (!e->router)
-        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "router.policy",
-                           "no router is called \"%s\"", name);
-    if (st == KVC_OK && e->router->create &&
-        !(e->router_state = e->router->create(e->n_replicas, value)))
-        st = kvc_fail_nomem(err);
-    return st;
-}
-
 enum kvc_status kvc_engine_open(struct kvc_engine *e, struct kvc_error *err)
 {
     e->block_tokens = e->trace->block_tokens;
@@ -189,7 +163,9 @@ enum kvc_status kvc_engine_open(struct kvc_engine *e, struct kvc_error *err)
     e->first_tier = KVC_LOWER_TIERS;
     e->router_rng = kvc_rng_stream(e->sc->seed, "router");
     uint64_t pages = 0;
-    enum kvc_status st = open_router(e, err);
+    enum kvc_status st = kvc_router_open(&e->router, e->sc->router.policy, err);
+    if (st == KVC_OK)
+        st = kvc_router_start(&e->router, e->n_replicas, &e->router_state, err);
     if (st == KVC_OK)
         st = init_model(e, &pages, err);
     if (st == KVC_OK)
@@ -216,9 +192,8 @@ void kvc_engine_close(struct kvc_engine *e)
     for (uint32_t i = 0; e->replicas && i < e->n_replicas; i++)
         kvc_replica_clear(&e->replicas[i]);
     kvc_tiers_clear(e);
-    if (e->router_state)
-        e->router->destroy(e->router_state);
-    kvc_plugin_close(e->router_plugin);
+    kvc_router_stop(&e->router, e->router_state);
+    kvc_router_close(&e->router);
     kvc_links_destroy(e->links);
     if (!e->model_is_lent)
         kvc_step_model_destroy(e->model);

@@ -15,7 +15,7 @@ static uint32_t answer(const struct kvc_admission_host *host, const void *state,
                        const struct kvc_policy_request *request, uint32_t segment)
 {
     (void)state, (void)request;
-    return requests % 7 < 4 ? host->seg_blocks[segment] : 0;
+    return requests < 1000 ? host->seg_blocks[segment] : 0;
 }
 
 #define ADMITS answer
