@@ -37,6 +37,7 @@ Where it falls short:
 - Attention data parallelism, disaggregated serving, B300 and GB300 are not predicted yet.
 TEXT
 sh "$(dirname "$0")/accuracy_runs.sh" "$1" || exit 1
+sh "$(dirname "$0")/accuracy_blis.sh" "$1" || exit 1
 cat <<'TEXT'
 
 ## Each table on what it has not seen

@@ -102,7 +102,28 @@ def more_llms(models):
     k2.update(name="Kimi-K2.5", max_position_embeddings=262144,
               source="geometry of Kimi-K2, as the text_config of public kimi_k25 configurations; routed experts in int4 in groups "
                      "of 32, the rest bf16 (ROCm/ATOM recipes/Kimi-K2.5.md); vision tower not counted")
-    return [k2]
+    return [k2] + [plain(*m) for m in PLAIN] + [scout()]
+
+
+# Plain dense models of public serving runs: name, layers, hidden, intermediate, heads, KV heads, vocabulary, longest, 1e9 parameters.
+PLAIN = [("Llama-2-7B", 32, 4096, 11008, 32, 32, 32000, 4096, 6.74), ("Qwen2.5-7B", 28, 3584, 18944, 28, 4, 152064, 32768, 7.62),
+         ("Qwen3-14B", 40, 5120, 17408, 40, 8, 151936, 40960, 14.77),
+         ("Mistral-Nemo-12B", 40, 5120, 14336, 32, 8, 131072, 131072, 12.25),
+         ("CodeLlama-34B", 48, 8192, 22016, 64, 8, 32000, 16384, 33.74)]
+
+
+def plain(name, layers, hidden, inter, heads, kv, vocab, longest, params):
+    return {"name": name, "source": "its public config.json", "layers": layers, "hidden_size": hidden, "num_attention_heads": heads,
+            "num_kv_heads": kv, "head_dim": 128, "vocab_size": vocab, "intermediate_size": inter, "max_position_embeddings": longest,
+            "kv_bytes_per_token": {"bf16_total_all_layers": 2 * layers * kv * 128 * 2},
+            "params_total_computed_b": params, "params_active_computed_b": params}
+
+
+def scout():
+    m = plain("Llama-4-Scout-17B-16E", 48, 5120, None, 40, 8, 202048, 1048576, 107.77)
+    m.update(params_active_computed_b=17.17, moe={"num_experts": 16, "top_k": 1, "intermediate_size": 8192, "shared_intermediate_total": 8192},
+             source="its public config.json, text part; layers that attend in chunks of 8192 are taken as full ones")
+    return m
 
 
 def gpu(s):
