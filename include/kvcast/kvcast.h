@@ -463,7 +463,7 @@ struct kvc_closeup_result {
     struct kvc_hits assigned_content, assigned_optimum;
     /* Tokens evicted, by whose they were (the larger tenants, and the others as the last) and whose
      * request took the room; the column after the last tenant: nobody's, never stored or out of
-     * reach. has_evictors: false for content and opt. */
+     * reach. has_evictors: false for content. */
     bool has_evictors;
     uint32_t n_evictors;
     char evictor[KVC_EVICTORS][64];

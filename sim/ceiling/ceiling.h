@@ -49,6 +49,17 @@ enum kvc_status kvc_ceiling_opt_of(const struct kvc_ceiling_view *view,
 enum kvc_status kvc_ceiling_opt_drops(const struct kvc_ceiling_view *view,
                                       uint64_t capacity_blocks, struct kvc_hits *out,
                                       uint32_t *runs, uint32_t *dropped, struct kvc_error *err);
+/* The optimum of one cache, request by request of the view: arrive tells the blocks found, touch takes
+ * the request's path. What is not used again stays while there is room, those touched longest ago
+ * go first. left (or NULL) is told of blocks that were there and make room. NULL: no memory. */
+struct kvc_opt;
+struct kvc_opt *kvc_opt_create(const struct kvc_ceiling_view *view, uint64_t capacity_blocks,
+                               void (*left)(void *user, uint32_t seg, uint32_t lo, uint32_t hi,
+                                            bool expired), void *user);
+void kvc_opt_destroy(struct kvc_opt *opt); /* NULL is fine */
+uint64_t kvc_opt_arrive(const struct kvc_opt *opt);
+void kvc_opt_touch(struct kvc_opt *opt);
+uint64_t kvc_opt_held(const struct kvc_opt *opt, uint32_t seg); /* leading blocks of that path */
 /* By request and segment of its path, leaf first: the next request that touches the segment,
  * UINT32_MAX none. The caller frees it. */
 enum kvc_status kvc_ceiling_next_uses(const struct kvc_ceiling_view *view, uint32_t **next,

@@ -197,3 +197,60 @@ enum kvc_status kvc_ceiling_assigned_of(const struct kvc_ceiling_view *v, const 
     kvc_free(seg);
     return status;
 }
+
+/* ---- the optimum, with all that is told of a cluster ---- */
+
+struct knowing {
+    struct kvc_ceiling_view *part; /* by replica: the requests it gets */
+    struct kvc_opt **opt;
+    uint32_t *seg, *tokens; /* those of all parts, side by side */
+    uint64_t *index;
+};
+
+static void serve_knowing(const struct kvc_ceiling_view *v, const struct kvc_cluster *k,
+                          const uint32_t *replica, struct knowing *w)
+{
+    for (uint64_t r = 0; r < v->n_requests; r++) {
+        uint32_t to = replica[r];
+        uint64_t best = 0, run = kvc_opt_arrive(w->opt[to]);
+        for (uint32_t i = 0; k->elsewhere && i < k->replicas; i++) {
+            uint64_t held = i == to ? 0 : kvc_opt_held(w->opt[i], v->prompt_seg[r]);
+            best = held > best ? held : best;
+        }
+        if (k->request)
+            *k->request = r;
+        k->arrived(k->user, r, to, run, best);
+        kvc_opt_touch(w->opt[to]);
+    }
+}
+
+enum kvc_status kvc_ceiling_optimum_of(const struct kvc_ceiling_view *v,
+                                       const struct kvc_cluster *cluster, const uint32_t *replica,
+                                       uint64_t capacity_blocks, struct kvc_error *err)
+{
+    uint32_t n = cluster->replicas;
+    struct knowing w = {
+        .part = kvc_calloc(n, sizeof(*w.part)), .opt = kvc_calloc(n, sizeof(struct kvc_opt *)),
+        .seg = kvc_malloc(v->n_requests, sizeof(*w.seg)),
+        .tokens = kvc_malloc(v->n_requests, sizeof(*w.tokens)),
+        .index = kvc_malloc(v->n_requests, sizeof(*w.index)),
+    };
+    bool ready = w.part && w.opt && w.seg && w.tokens && w.index;
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < n && ready; i++) {
+        take_part(v, replica, i, &w.part[i], w.seg + at, w.tokens + at, w.index + at);
+        at += w.part[i].n_requests;
+        w.opt[i] = kvc_opt_create(&w.part[i], capacity_blocks, cluster->left, cluster->user);
+        ready = w.opt[i] != NULL;
+    }
+    if (ready)
+        serve_knowing(v, cluster, replica, &w);
+    for (uint32_t i = 0; w.opt && i < n; i++)
+        kvc_opt_destroy(w.opt[i]);
+    kvc_free(w.part);
+    kvc_free(w.opt);
+    kvc_free(w.seg);
+    kvc_free(w.tokens);
+    kvc_free(w.index);
+    return ready ? KVC_OK : kvc_fail_nomem(err);
+}

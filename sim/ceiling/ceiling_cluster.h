@@ -30,7 +30,11 @@ struct kvc_cluster {
 enum kvc_status kvc_ceiling_cluster_of(const struct kvc_ceiling_view *view,
                                        const struct kvc_cluster *cluster, const char *policy,
                                        uint64_t capacity_blocks, struct kvc_error *err);
-/* Content (policy NULL) or the optimum of each replica by itself, for the requests it got; runs and
+/* The optimum of each replica by itself, for the requests that replica[] says it gets. */
+enum kvc_status kvc_ceiling_optimum_of(const struct kvc_ceiling_view *view,
+                                       const struct kvc_cluster *cluster, const uint32_t *replica,
+                                       uint64_t capacity_blocks, struct kvc_error *err);
+/* Content or the optimum of each replica by itself, for the requests it got; runs and
  * replica by request. */
 enum kvc_status kvc_ceiling_assigned_of(const struct kvc_ceiling_view *view,
                                         const uint32_t *replica, uint32_t replicas, bool optimum,

@@ -32,6 +32,7 @@ struct opt {
     unsigned levels;
     uint64_t resident;
     uint32_t *dropped; /* by request; may be NULL */
+    struct spares *spares; /* NULL: what is not used again is let go at once */
 };
 
 /* ---- the set of requests something is kept for ---- */
@@ -146,13 +147,41 @@ static void opt_reset(struct opt *o)
     o->resident = 0;
 }
 
+/* ---- what is not used again ---- */
+
+/* Such blocks stay while there is room, and those touched longest ago go first: no hit of their cache
+ * depends on it, but what other caches could have had of it. A segment comes here once, whole. */
+struct spares {
+    uint32_t *queue; /* of segments, the oldest first; room for each once */
+    uint32_t first, n;
+    uint32_t *blocks;  /* by segment: those that are left of it */
+    uint32_t *was;     /* by segment: blocks held before its last touch .. */
+    uint64_t *touched; /* .. which was by this request + 1 */
+    uint64_t sum;
+    void (*left)(void *user, uint32_t seg, uint32_t lo, uint32_t hi, bool expired);
+    void *user;
+};
+
+static void note_touch(struct spares *p, uint32_t s, uint32_t held, uint64_t request)
+{
+    p->was[s] = held;
+    p->touched[s] = request + 1;
+}
+
+static void spare(struct spares *p, uint32_t s, uint32_t blocks)
+{
+    p->queue[p->n++] = s;
+    p->blocks[s] = blocks;
+    p->sum += blocks;
+}
+
 /* ---- the run ---- */
 
-/* Blocks of the path that are resident: its leading run, because the set is closed. */
-static uint64_t look_up(const struct opt *o, uint64_t request)
+/* Blocks of the path that are kept: its leading run, because the set is closed. */
+static uint64_t look_up(const struct opt *o, uint32_t leaf)
 {
     uint64_t run = 0;
-    for (uint32_t s = o->v->prompt_seg[request]; s != KVC_SEG_NONE; s = o->v->seg_parent[s])
+    for (uint32_t s = leaf; s != KVC_SEG_NONE; s = o->v->seg_parent[s])
         run += o->held[s];
     return run;
 }
@@ -168,10 +197,15 @@ static void take(struct opt *o, uint64_t request, const uint32_t *next)
     }
     for (; s != KVC_SEG_NONE; s = v->seg_parent[s]) {
         uint32_t q = *next++;
+        if (o->spares)
+            note_touch(o->spares, s, o->held[s], request);
         o->resident -= o->held[s];
         o->held[s] = 0;
-        if (q == NEVER)
+        if (q == NEVER) {
+            if (o->spares)
+                spare(o->spares, s, v->seg_len[s]);
             continue;
+        }
         o->held[s] = v->seg_len[s];
         o->resident += v->seg_len[s];
         o->due[s] = q;
@@ -184,8 +218,17 @@ static void take(struct opt *o, uint64_t request, const uint32_t *next)
     }
 }
 
+/* Blocks [lo, hi) go for that request; of its own path, what was not there is not stored. */
+static void let_go(const struct spares *p, uint32_t s, uint32_t lo, uint32_t hi, uint64_t request)
+{
+    if (p->touched[s] == request + 1 && p->was[s] < hi)
+        hi = p->was[s];
+    if (p->left && lo < hi)
+        p->left(p->user, s, lo, hi, false);
+}
+
 /* Returns the request that the last victim, hence the nearest, was kept for; NEVER: no victim. */
-static uint32_t evict_farthest(struct opt *o, uint64_t capacity)
+static uint32_t evict_farthest(struct opt *o, uint64_t capacity, uint64_t request)
 {
     uint32_t nearest = NEVER;
     while (o->resident > capacity) {
@@ -194,6 +237,8 @@ static uint32_t evict_farthest(struct opt *o, uint64_t capacity)
         if (drop > o->held[s])
             drop = o->held[s];
         o->held[s] -= (uint32_t)drop;
+        if (o->spares)
+            let_go(o->spares, s, o->held[s], o->held[s] + (uint32_t)drop, request);
         o->resident -= drop;
         nearest = q;
         if (o->held[s])
@@ -215,7 +260,7 @@ static void run_at(struct opt *o, uint64_t capacity, struct kvc_hits *hits, uint
     const uint32_t *next = o->next;
     opt_reset(o);
     for (uint64_t r = 0; r < v->n_requests; r++) {
-        uint64_t run = look_up(o, r);
+        uint64_t run = look_up(o, v->prompt_seg[r]);
         kvc_hits_count(v, r, run, hits);
         if (runs)
             runs[r] = (uint32_t)run;
@@ -223,7 +268,7 @@ static void run_at(struct opt *o, uint64_t capacity, struct kvc_hits *hits, uint
         if (v->prompt_seg[r] != KVC_SEG_NONE) {
             take(o, r, next);
             next += o->level[v->prompt_seg[r]];
-            nearest = evict_farthest(o, capacity);
+            nearest = evict_farthest(o, capacity, r);
         }
         if (o->dropped)
             o->dropped[r] = nearest;
@@ -263,4 +308,85 @@ enum kvc_status kvc_ceiling_opt_drops(const struct kvc_ceiling_view *v, uint64_t
     }
     opt_clear(&o);
     return ready ? KVC_OK : kvc_fail_nomem(err);
+}
+
+/* ---- request by request ---- */
+
+struct kvc_opt {
+    struct opt o;
+    struct spares spares;
+    uint64_t capacity, request; /* the one that is next */
+    const uint32_t *next;       /* its next uses */
+};
+
+void kvc_opt_destroy(struct kvc_opt *c)
+{
+    if (!c)
+        return;
+    opt_clear(&c->o);
+    kvc_free(c->spares.queue);
+    kvc_free(c->spares.blocks);
+    kvc_free(c->spares.was);
+    kvc_free(c->spares.touched);
+    kvc_free(c);
+}
+
+struct kvc_opt *kvc_opt_create(const struct kvc_ceiling_view *v, uint64_t capacity_blocks,
+                               void (*left)(void *user, uint32_t seg, uint32_t lo, uint32_t hi,
+                                            bool expired), void *user)
+{
+    struct kvc_opt *c = kvc_calloc(1, sizeof(*c));
+    if (!c)
+        return NULL;
+    struct spares *p = &c->spares;
+    p->queue = kvc_malloc(v->n_segments, sizeof(*p->queue));
+    p->blocks = kvc_calloc(v->n_segments, sizeof(*p->blocks));
+    p->was = kvc_calloc(v->n_segments, sizeof(*p->was));
+    p->touched = kvc_calloc(v->n_segments, sizeof(*p->touched));
+    if (!opt_init(&c->o, v) || !p->queue || !p->blocks || !p->was || !p->touched) {
+        kvc_opt_destroy(c);
+        return NULL;
+    }
+    p->left = left;
+    p->user = user;
+    find_next_uses(&c->o);
+    opt_reset(&c->o);
+    c->o.spares = p;
+    c->next = c->o.next;
+    c->capacity = capacity_blocks;
+    return c;
+}
+
+uint64_t kvc_opt_held(const struct kvc_opt *c, uint32_t seg)
+{
+    uint64_t run = look_up(&c->o, seg);
+    for (; seg != KVC_SEG_NONE; seg = c->o.v->seg_parent[seg])
+        run += c->spares.blocks[seg];
+    return run;
+}
+
+uint64_t kvc_opt_arrive(const struct kvc_opt *c)
+{
+    return look_up(&c->o, c->o.v->prompt_seg[c->request]);
+}
+
+void kvc_opt_touch(struct kvc_opt *c)
+{
+    struct spares *p = &c->spares;
+    uint64_t request = c->request++;
+    uint32_t leaf = c->o.v->prompt_seg[request];
+    if (leaf == KVC_SEG_NONE)
+        return;
+    take(&c->o, request, c->next);
+    c->next += c->o.level[leaf];
+    evict_farthest(&c->o, c->capacity, request);
+    while (p->sum > c->capacity - c->o.resident) {
+        uint32_t s = p->queue[p->first];
+        uint64_t drop = p->sum - (c->capacity - c->o.resident);
+        drop = drop < p->blocks[s] ? drop : p->blocks[s];
+        p->blocks[s] -= (uint32_t)drop;
+        p->sum -= drop;
+        let_go(p, s, p->blocks[s], p->blocks[s] + (uint32_t)drop, request);
+        p->first += p->blocks[s] == 0;
+    }
 }

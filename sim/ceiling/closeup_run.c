@@ -67,21 +67,37 @@ static void left(void *user, uint32_t seg, uint32_t lo, uint32_t hi, bool expire
 
 /* ---- runs ---- */
 
-static enum kvc_status by_runs(struct looking *l, const char *policy, uint64_t capacity,
-                               uint32_t replicas, struct kvc_error *err)
+static struct kvc_cluster cluster_of(struct looking *l, uint32_t replicas)
 {
     bool why = l->result && l->c->why;
-    const struct kvc_cluster cluster = {
+    return (struct kvc_cluster){
         .replicas = replicas, .router = &l->c->router, .session = l->c->trace->session,
         .seed = l->c->seed, .elsewhere = why && replicas > 1, .arrived = arrived,
         .left = why ? left : NULL, .request = &l->why.request, .user = l,
     };
+}
+
+static enum kvc_status by_runs(struct looking *l, const char *policy, uint64_t capacity,
+                               uint32_t replicas, struct kvc_error *err)
+{
+    const struct kvc_cluster cluster = cluster_of(l, replicas);
     return kvc_ceiling_cluster_of(l->view, &cluster, policy, capacity, err);
 }
 
-/* Content and the optimum, which know all requests beforehand. */
-static enum kvc_status by_knowing(struct looking *l, bool optimum, uint64_t capacity,
-                                  uint32_t replicas, struct kvc_error *err)
+static enum kvc_status with_endless_room(struct looking *l, struct kvc_error *err)
+{
+    struct kvc_hits hits;
+    enum kvc_status status = kvc_ceiling_content_of(l->view, &hits, l->runs, err);
+    for (uint64_t r = 0; status == KVC_OK && r < l->view->n_requests; r++) {
+        l->why.request = r;
+        arrived(l, r, 0, l->runs[r], 0);
+    }
+    return status;
+}
+
+/* The optimum goes where requests went under lru. */
+static enum kvc_status by_knowing(struct looking *l, uint64_t capacity, uint32_t replicas,
+                                  struct kvc_error *err)
 {
     struct kvc_closeup_result *res = l->result;
     enum kvc_status status = KVC_OK;
@@ -91,23 +107,19 @@ static enum kvc_status by_knowing(struct looking *l, bool optimum, uint64_t capa
     else
         memset(l->replica, 0, l->view->n_requests * sizeof(*l->replica));
     l->result = res;
-    if (status == KVC_OK)
-        status = kvc_ceiling_assigned_of(l->view, l->replica, replicas, optimum, capacity, l->runs,
-                                         err);
-    for (uint64_t r = 0; status == KVC_OK && r < l->view->n_requests; r++) {
-        l->why.request = r;
-        arrived(l, r, l->replica[r], l->runs[r], 0);
-    }
-    return status;
+    const struct kvc_cluster cluster = cluster_of(l, replicas);
+    return status == KVC_OK
+               ? kvc_ceiling_optimum_of(l->view, &cluster, l->replica, capacity, err)
+               : status;
 }
 
 static enum kvc_status look(struct looking *l, const char *policy, uint64_t capacity,
                             uint32_t replicas, struct kvc_error *err)
 {
     if (strcmp(policy, "content") == 0)
-        return by_knowing(l, false, capacity, 1, err);
+        return with_endless_room(l, err);
     if (strcmp(policy, "opt") == 0)
-        return by_knowing(l, true, capacity, replicas, err);
+        return by_knowing(l, capacity, replicas, err);
     return by_runs(l, policy, capacity, replicas, err);
 }
 
@@ -318,7 +330,7 @@ static bool make_result(struct looking *l, const char *policy)
 {
     const struct kvc_closeup *c = l->c;
     const struct kvc_trace *t = c->trace;
-    bool knowing = strcmp(policy, "content") == 0 || strcmp(policy, "opt") == 0;
+    bool content = strcmp(policy, "content") == 0;
     struct kvc_closeup_result *res = l->result = kvc_calloc(1, sizeof(*res));
     l->runs = kvc_malloc(t->n_requests, sizeof(*l->runs));
     l->replica = kvc_malloc(t->n_requests, sizeof(*l->replica));
@@ -328,9 +340,9 @@ static bool make_result(struct looking *l, const char *policy)
     snprintf(res->all.name, sizeof(res->all.name), "all");
     res->n_tenants = c->tenants.n;
     res->n_groups = c->grouped ? c->groups.n : 0;
-    res->n_replicas = c->replicas > 1 && strcmp(policy, "content") != 0 ? c->replicas : 0;
+    res->n_replicas = c->replicas > 1 && !content ? c->replicas : 0;
     res->n_buckets = c->why ? KVC_WHY_BUCKETS : 0;
-    res->has_evictors = c->why && !knowing;
+    res->has_evictors = c->why && !content;
     res->n_evictors = res->has_evictors ? c->n_evictors : 0;
     memcpy(res->evictor, c->evictor_name, sizeof(res->evictor));
     res->tenants = kvc_calloc(res->n_tenants, sizeof(*res->tenants));
