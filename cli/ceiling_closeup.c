@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/parallel.h"
 #include "base/units.h"
 #include "reports/closeup.h"
 
@@ -157,22 +158,25 @@ enum kvc_status kvc_ceiling_closeup_start(struct ceiling *c, struct kvc_error *e
     return st;
 }
 
+static enum kvc_status look(void *user, size_t i, struct kvc_error *err)
+{
+    const struct ceiling *c = user;
+    const struct ceiling_closeups *u = c->closeups;
+    size_t column = i / c->n_points, point = i % c->n_points;
+    enum kvc_status st = kvc_closeup_run(u->closeup[column % u->n_routers], c->policy[column],
+                                         c->point[point].blocks, &u->result[i], err);
+    if (st == KVC_OK)
+        c->hits[i] = u->result[i]->all.hits;
+    return st;
+}
+
 enum kvc_status kvc_ceiling_closeup_run(struct ceiling *c, struct kvc_error *err)
 {
     struct ceiling_closeups *u = c->closeups;
-    enum kvc_status st = KVC_OK;
-    size_t n = c->n_points * c->n_policies;
-    u->result = kvc_calloc(n, sizeof(struct kvc_closeup_result *));
-    if (!u->result)
-        return kvc_fail_nomem(err);
-    for (; u->n_results < n && st == KVC_OK; u->n_results++) {
-        size_t column = u->n_results / c->n_points, point = u->n_results % c->n_points;
-        st = kvc_closeup_run(u->closeup[column % u->n_routers], c->policy[column],
-                             c->point[point].blocks, &u->result[u->n_results], err);
-        if (st == KVC_OK)
-            c->hits[u->n_results] = u->result[u->n_results]->all.hits;
-    }
-    return st;
+    u->n_results = c->n_points * c->n_policies;
+    u->result = kvc_calloc(u->n_results, sizeof(struct kvc_closeup_result *));
+    return u->result ? kvc_parallel(kvc_cli_threads(c->cli), u->n_results, look, c, err)
+                     : kvc_fail_nomem(err);
 }
 
 void kvc_ceiling_closeup_clear(struct ceiling *c)
@@ -180,7 +184,7 @@ void kvc_ceiling_closeup_clear(struct ceiling *c)
     struct ceiling_closeups *u = c->closeups;
     if (!u)
         return;
-    for (size_t i = 0; i < u->n_results; i++)
+    for (size_t i = 0; u->result && i < u->n_results; i++)
         kvc_closeup_result_destroy(u->result[i]);
     kvc_closeup_result_destroy(u->content);
     for (size_t i = 0; i < u->n_routers; i++) {

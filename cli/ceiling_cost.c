@@ -4,8 +4,20 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/parallel.h"
 
 #include <stdio.h>
+
+struct costing {
+    const struct ceiling *c;
+    const double *upto;
+};
+
+static enum kvc_status bound(void *user, size_t i, struct kvc_error *err)
+{
+    const struct costing *k = user;
+    return kvc_ceiling_cost(k->c->seen, k->upto, k->c->point[i].blocks, &k->c->cost[i], err);
+}
 
 enum kvc_status kvc_ceiling_fill_cost(struct ceiling *c, struct kvc_error *err)
 {
@@ -19,8 +31,9 @@ enum kvc_status kvc_ceiling_fill_cost(struct ceiling *c, struct kvc_error *err)
         c->cost = kvc_calloc(c->n_points, sizeof(*c->cost));
         st = c->cost ? KVC_OK : kvc_fail_nomem(err);
     }
-    for (size_t i = 0; i < c->n_points && st == KVC_OK; i++)
-        st = kvc_ceiling_cost(c->seen, upto, c->point[i].blocks, &c->cost[i], err);
+    if (st == KVC_OK)
+        st = kvc_parallel(kvc_cli_threads(c->cli), c->n_points, bound,
+                          &(struct costing){c, upto}, err);
     kvc_free(upto);
     return st;
 }

@@ -4,31 +4,34 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/parallel.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #define INSTANTS_SHOWN 10 /* in text; JSON has all */
 
+static enum kvc_status prove(void *user, size_t i, struct kvc_error *err)
+{
+    const struct ceiling *c = user;
+    struct ceiling_proof *p = &c->proof[i];
+    enum kvc_status st = kvc_ceiling_certify(c->seen, c->point[i].blocks, &p->certificate, err);
+    if (st == KVC_OK)
+        st = kvc_certificate_check(c->seen, &p->certificate, &p->check, err);
+    if (st == KVC_OK && !p->check.optimal)
+        st = kvc_fail(err, KVC_ERR_INTERNAL, "the proof of the optimum at %" PRIu64 " blocks "
+                      "does not hold: %" PRIu64 " hits, bound %" PRIu64 "; please report it",
+                      c->point[i].blocks, p->check.raw_hit_blocks, p->check.bound_blocks);
+    return st;
+}
+
 enum kvc_status kvc_ceiling_prove(struct ceiling *c, struct kvc_error *err)
 {
-    enum kvc_status st = KVC_OK;
     if (!kvc_cli_flag(c->cli, "certify") || !c->stats.has_prefix)
         return KVC_OK;
     c->proof = kvc_calloc(c->n_points, sizeof(*c->proof));
-    if (!c->proof)
-        return kvc_fail_nomem(err);
-    for (size_t i = 0; i < c->n_points && st == KVC_OK; i++) {
-        struct ceiling_proof *p = &c->proof[i];
-        st = kvc_ceiling_certify(c->seen, c->point[i].blocks, &p->certificate, err);
-        if (st == KVC_OK)
-            st = kvc_certificate_check(c->seen, &p->certificate, &p->check, err);
-        if (st == KVC_OK && !p->check.optimal)
-            st = kvc_fail(err, KVC_ERR_INTERNAL, "the proof of the optimum at %" PRIu64 " blocks "
-                          "does not hold: %" PRIu64 " hits, bound %" PRIu64 "; please report it",
-                          c->point[i].blocks, p->check.raw_hit_blocks, p->check.bound_blocks);
-    }
-    return st;
+    return c->proof ? kvc_parallel(kvc_cli_threads(c->cli), c->n_points, prove, c, err)
+                    : kvc_fail_nomem(err);
 }
 
 void kvc_ceiling_proof_clear(struct ceiling *c)

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/parallel.h"
 #include "base/units.h"
 #include "cli/trace_args.h"
 
@@ -106,26 +107,42 @@ static void print_text(const struct ceiling *c, const struct kvc_sampled *s,
         }
 }
 
+struct sampled {
+    const struct ceiling *c;
+    const uint64_t *capacity;
+    struct kvc_sampled *rate; /* by policy, then by point */
+    struct kvc_sampling *how; /* by policy: what is drawn is the same for all */
+};
+
+static enum kvc_status sample(void *user, size_t i, struct kvc_error *err)
+{
+    const struct sampled *s = user;
+    const struct ceiling *c = s->c;
+    return kvc_ceiling_sample(c->trace, c->policy[i], c->sample_weight, kvc_cli_seed(c->cli),
+                              s->capacity, c->n_points, s->rate + i * c->n_points, &s->how[i], err);
+}
+
 enum kvc_status kvc_ceiling_sample_run(struct ceiling *c, struct kvc_error *err)
 {
-    struct kvc_sampling how = {0};
+    struct kvc_sampling *how = kvc_calloc(c->n_policies, sizeof(*how));
     uint64_t *capacity = kvc_malloc(c->n_points, sizeof(*capacity));
     struct kvc_sampled *s = kvc_calloc(c->n_points * c->n_policies, sizeof(*s));
-    enum kvc_status st = capacity && s ? KVC_OK : kvc_fail_nomem(err);
+    enum kvc_status st = how && capacity && s ? KVC_OK : kvc_fail_nomem(err);
     for (size_t i = 0; i < c->n_points && st == KVC_OK; i++)
         capacity[i] = c->point[i].blocks;
-    for (size_t p = 0; p < c->n_policies && st == KVC_OK; p++)
-        st = kvc_ceiling_sample(c->trace, c->policy[p], c->sample_weight, kvc_cli_seed(c->cli),
-                                capacity, c->n_points, s + p * c->n_points, &how, err);
     if (st == KVC_OK)
-        warn(c, &how);
+        st = kvc_parallel(kvc_cli_threads(c->cli), c->n_policies, sample,
+                          &(struct sampled){c, capacity, s, how}, err);
+    if (st == KVC_OK)
+        warn(c, how);
     if (st == KVC_OK && kvc_cli_json(c->cli)) {
-        st = print_json(c, s, &how, err);
+        st = print_json(c, s, how, err);
     } else if (st == KVC_OK) {
         kvc_ceiling_print_head(c);
         if (c->stats.has_prefix)
-            print_text(c, s, &how);
+            print_text(c, s, how);
     }
+    kvc_free(how);
     kvc_free(s);
     kvc_free(capacity);
     return st;

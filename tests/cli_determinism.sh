@@ -10,7 +10,10 @@ bytes() { # program, threads, more flags
         --weights_dtype fp8 --gpu h100-sxm --tp 8 --replicas 3 --dram 8GiB --nvme 40GiB \
         --router power-of-two --arrivals.scale 3 --engine.kv_cache_memory 6GiB ${3:-} |
         sed '/^  "runtime"/,$d'
-    "$1" ceiling "$dir/log.jsonl" --json --quiet --capacity 1000,100000,inf --policy lru,opt --curve
+    bound() { kvc=$1 t=$2; shift 2; "$kvc" ceiling "$dir/log.jsonl" --json --quiet --threads "$t" "$@"; }
+    bound "$1" "$2" --capacity 1000,100000,inf --policy lru,opt,s3fifo --curve --certify --cost
+    bound "$1" "$2" --capacity 1000,20000 --policy lru,opt,lecar --replicas 3 --router prefix,power-of-two --why --by session
+    bound "$1" "$2" --capacity 1000,20000 --policy lru,opt,lruk:k=3 --sample 0.1 2>/dev/null
 }
 
 "$kvcast" gen rag-chat -o "$dir/log.jsonl" --duration 10min --seed 3 --quiet || exit 1

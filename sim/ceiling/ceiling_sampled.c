@@ -10,7 +10,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/units.h"
 
 #include <math.h>
 #include <string.h>
@@ -89,7 +88,8 @@ enum kvc_status kvc_ceiling_sample(const struct kvc_trace *trace, const char *po
     struct kvc_ceiling_view v;
     struct kvc_sampler s;
     struct kvc_sampling found = {0};
-    enum kvc_status status = kvc_ceiling_policy(NULL, policy, NULL, 0, NULL, err);
+    const char *name;
+    enum kvc_status status = kvc_ceiling_find_policy(&name, policy, err);
     if (!status)
         status = kvc_ceiling_view(&v, trace, err);
     if (!status && weight < KVC_SAMPLES)
@@ -98,9 +98,6 @@ enum kvc_status kvc_ceiling_sample(const struct kvc_trace *trace, const char *po
         status = kvc_sampler_init(&s, &v, weight, seed, err);
     if (status)
         return status;
-    const char *const *name = kvc_ceiling_policies();
-    while (!kvc_name_equal(*name, policy))
-        name++;
     uint64_t *capacity = kvc_malloc(3 * n, sizeof(*capacity));
     double *rate = kvc_calloc(3 * n * KVC_SAMPLES, sizeof(*rate));
     status = capacity && rate ? KVC_OK : kvc_fail_nomem(err);
@@ -110,7 +107,7 @@ enum kvc_status kvc_ceiling_sample(const struct kvc_trace *trace, const char *po
         capacity[i] = c < UINT64_MAX - own ? c + own : UINT64_MAX;
     }
     if (!status)
-        status = run_samples(&s, *name, capacity, n, rate, &found, err);
+        status = run_samples(&s, name, capacity, n, rate, &found, err);
     if (!status) {
         conclude(rate, n, out);
         found.subtrees = s.units;
