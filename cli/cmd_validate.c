@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cli/trace_args.h"
+#include "cli/validate_headlines.h"
 #include "cli/validate_prefix.h"
 #include "cli/validate_requests.h"
 #include "cli/validate_rows.h"
@@ -289,8 +290,7 @@ static int run(struct kvc_cli *cli)
     if (kvc_cli_value(cli, "requests"))
         return kvc_validate_requests(cli);
     if (!kvc_cli_flag(cli, "kernels"))
-        return kvc_cli_usage(cli, "say what to hold predictions against: --rows F.csv of engine "
-                                  "runs or --kernels FILE.csv");
+        return kvc_validate_headlines(cli);
     if (n == 0)
         return run_stated(cli);
     if (n > sizeof paths / sizeof paths[0])
@@ -311,9 +311,12 @@ static int run(struct kvc_cli *cli)
 
 const struct kvc_cli_command kvc_cmd_validate = {
     .name = "validate",
-    .arguments = "--rows F.csv | --kernels [FILE.csv..] | --requests F [TRACE] [--KEY VALUE..] | --prefix F.csv [--KEY VALUE..]",
+    .arguments = "[ID..] | --rows F.csv | --kernels [FILE.csv..] | --requests F [TRACE] [--KEY VALUE..] | --prefix F.csv [--KEY VALUE..]",
     .summary = "predictions beside measured results",
     .description =
+        "Alone: figures that others published, or those of the ids, each beside what kvcast says "
+        "under the published conditions: met, order (within a factor of two), missed, or conditions "
+        "unknown, with the reason.\n"
         "--rows: each measured run of a serving engine (closed loop: so many clients, prompts of "
         "isl and answers of osl tokens) beside its prediction, errors by group and whether the bar "
         "of the group is met. Known mistakes in labels are repaired, repeats of a measurement left "

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Published figures that follow from geometry, arithmetic or the time of single steps. */
+#include "studies/headlines.h"
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "models/models.h"
+#include "sim/scenario/scenario.h"
+
+#define CONTEXT 131072 /* "128K" */
+
+static double kv_bytes(const char *llm, enum kvc_dtype kv)
+{
+    return (double)kvc_llm_kv_bytes_per_token(kvc_llm_find(llm), kv, 1);
+}
+
+enum kvc_status kvc_headline_sessions(double *values, struct kvc_error *err)
+{
+    enum kvc_status status = kvc_profiles_ready(err);
+
+    if (status == KVC_OK)
+        values[0] = kv_bytes("Llama-3.1-70B", KVC_BF16) * CONTEXT * 256 / 1e12;
+    return status;
+}
+
+enum kvc_status kvc_headline_request(double *values, struct kvc_error *err)
+{
+    enum kvc_status status = kvc_profiles_ready(err);
+
+    if (status == KVC_OK)
+        values[0] = kv_bytes("Llama-3.1-70B", KVC_BF16) * CONTEXT / (1 << 30);
+    return status;
+}
+
+enum kvc_status kvc_headline_fp8_share(double *values, struct kvc_error *err)
+{
+    enum kvc_status status = kvc_profiles_ready(err);
+
+    if (status == KVC_OK)
+        values[0] = kv_bytes("Llama-3.1-70B", KVC_FP8) / kv_bytes("Llama-3.1-70B", KVC_BF16);
+    return status;
+}
+
+enum kvc_status kvc_headline_reload(double *values, struct kvc_error *err)
+{
+    enum kvc_status status = kvc_profiles_ready(err);
+
+    if (status == KVC_OK)
+        values[0] = kv_bytes("Llama-3.1-70B", KVC_FP8) * CONTEXT / 40e9 * 1e3;
+    return status;
+}
+
+enum kvc_status kvc_headline_store(double *values, struct kvc_error *err)
+{
+    enum kvc_status status = kvc_profiles_ready(err);
+
+    if (status == KVC_OK)
+        values[0] = kv_bytes("Mistral-Medium-3.5-128B", KVC_BF16) * 140000 / 12.5e9;
+    return status;
+}
+
+enum kvc_status kvc_headline_page(double *values, struct kvc_error *err)
+{
+    struct kvc_scenario *s;
+    enum kvc_status status = kvc_scenario_create(&s, NULL, err);
+
+    if (status == KVC_OK) {
+        values[0] = s->engine.page_tokens;
+        kvc_scenario_destroy(s);
+    }
+    return status;
+}
+
+/* ---- fp8 KV beside bf16, one request at a time ---- */
+
+struct line {
+    double slope, intercept; /* ms and ms per token of context */
+};
+
+/* Through ITL over the swept prompts, half of the 128 tokens generated behind each. */
+static enum kvc_status itl_line(struct line *out, enum kvc_dtype kv, struct kvc_error *err)
+{
+    static const double prompt[] = {256,   1000,  2000,  4000,  8000,
+                                    16000, 32000, 64000, 96000, 125000};
+    const size_t n = sizeof prompt / sizeof prompt[0];
+    const struct kvc_step_config config = {kvc_llm_find("Llama-3.1-8B"), kvc_gpu_find("h100_sxm"),
+                                           "vllm", KVC_BF16, kv, 1, 1, 1};
+    struct kvc_step_model *m;
+    double x = 0, y = 0, xx = 0, xy = 0;
+    enum kvc_status status = kvc_step_model_create(&m, &config, err);
+
+    if (status != KVC_OK)
+        return status;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t context = (uint64_t)prompt[i] + 64;
+        double ms = (double)kvc_step_ns(m, NULL, 0, 1, context, 1, NULL) / 1e6;
+        x += prompt[i];
+        y += ms;
+        xx += prompt[i] * prompt[i];
+        xy += prompt[i] * ms;
+    }
+    kvc_step_model_destroy(m);
+    out->slope = ((double)n * xy - x * y) / ((double)n * xx - x * x);
+    out->intercept = (y - out->slope * x) / (double)n;
+    return KVC_OK;
+}
+
+static enum kvc_status both_lines(struct line line[2], struct kvc_error *err)
+{
+    enum kvc_status status = kvc_profiles_ready(err);
+
+    if (status == KVC_OK)
+        status = itl_line(&line[0], KVC_BF16, err);
+    return status == KVC_OK ? itl_line(&line[1], KVC_FP8, err) : status;
+}
+
+enum kvc_status kvc_headline_break_even(double *values, struct kvc_error *err)
+{
+    struct line line[2];
+    enum kvc_status status = both_lines(line, err);
+
+    if (status == KVC_OK)
+        values[0] = (line[1].intercept - line[0].intercept) / (line[0].slope - line[1].slope);
+    return status;
+}
+
+enum kvc_status kvc_headline_slopes(double *values, struct kvc_error *err)
+{
+    struct line line[2];
+    enum kvc_status status = both_lines(line, err);
+
+    if (status == KVC_OK)
+        values[0] = line[1].slope / line[0].slope;
+    return status;
+}
+
+/* ---- arithmetic ---- */
+
+/* Bits of a value in the quantised layers, and a 16-bit norm for each vector of 128 values. */
+enum kvc_status kvc_headline_quantised(double *values, struct kvc_error *err)
+{
+    static const double bits[] = {8, 6, 4, 3.5, 3}; /* fp8, k8v4, 4bit, k3v4, 3bit */
+
+    (void)err;
+    values[0] = 16 / bits[0];
+    for (size_t i = 1; i < sizeof bits / sizeof bits[0]; i++)
+        values[i] = 16 / (76.0 / 80 * (bits[i] + 16.0 / 128) + 4.0 / 80 * 16);
+    return KVC_OK;
+}
+
+enum kvc_status kvc_headline_agent_reuse(double *values, struct kvc_error *err)
+{
+    double all = 0, fresh = 0;
+
+    (void)err;
+    for (int turn = 0; turn < 33; turn++) {
+        all += 12000 + 2242.0 * turn;
+        fresh += turn ? 2242 : 12000;
+    }
+    values[0] = 1 - fresh / all;
+    return KVC_OK;
+}
+
+enum kvc_status kvc_headline_deepseek_cost(double *values, struct kvc_error *err)
+{
+    (void)err;
+    values[0] = 226.75 * 8 * 24 * 2;
+    return KVC_OK;
+}
+
+/* Tokens in millions at their prices, and what is left of a dollar spent. */
+enum kvc_status kvc_headline_deepseek_revenue(double *values, struct kvc_error *err)
+{
+    double cost;
+    enum kvc_status status = kvc_headline_deepseek_cost(&cost, err);
+
+    values[0] = 342e3 * 0.14 + (608e3 - 342e3) * 0.55 + 168e3 * 2.19;
+    values[1] = (values[0] - cost) / cost;
+    return status;
+}
+
+enum kvc_status kvc_headline_deepseek_hits(double *values, struct kvc_error *err)
+{
+    (void)err;
+    values[0] = 342.0 / 608;
+    return KVC_OK;
+}
