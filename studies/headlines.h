@@ -54,7 +54,8 @@ const struct kvc_headline *kvc_headline_table(size_t *n);
 /* headlines_forms.c: closed forms and step times. headlines_replay.c: replays. */
 typedef enum kvc_status kvc_headline_predictor(double *values, struct kvc_error *err);
 kvc_headline_predictor kvc_headline_sessions, kvc_headline_request, kvc_headline_fp8_share,
-    kvc_headline_reload, kvc_headline_page, kvc_headline_break_even, kvc_headline_slopes,
+    kvc_headline_reload, kvc_headline_page, kvc_headline_break_even, kvc_headline_break_even_b200,
+    kvc_headline_slopes,
     kvc_headline_quantised, kvc_headline_agent_reuse, kvc_headline_deepseek_cost,
     kvc_headline_deepseek_revenue, kvc_headline_deepseek_hits, kvc_headline_store;
 kvc_headline_predictor kvc_headline_offline, kvc_headline_offload, kvc_headline_throughput,

@@ -74,64 +74,89 @@ enum kvc_status kvc_headline_page(double *values, struct kvc_error *err)
 
 /* ---- fp8 KV beside bf16, one request at a time ---- */
 
-struct line {
-    double slope, intercept; /* ms and ms per token of context */
-};
+/* Step models of Llama-3.1-8B, KV in bf16 and in fp8. */
+static enum kvc_status both_models(struct kvc_step_model *m[2], const char *gpu,
+                                   struct kvc_error *err)
+{
+    enum kvc_status status = kvc_profiles_ready(err);
 
-/* Through ITL over the swept prompts, half of the 128 tokens generated behind each. */
-static enum kvc_status itl_line(struct line *out, enum kvc_dtype kv, struct kvc_error *err)
+    m[0] = m[1] = NULL;
+    for (size_t k = 0; k < 2 && status == KVC_OK; k++) {
+        const struct kvc_step_config config = {
+            kvc_llm_find("Llama-3.1-8B"), kvc_gpu_find(gpu), "vllm", KVC_BF16,
+            k ? KVC_FP8 : KVC_BF16, 1, 1, 1};
+        status = kvc_step_model_create(&m[k], &config, err);
+    }
+    return status;
+}
+
+static void destroy_models(struct kvc_step_model *m[2])
+{
+    kvc_step_model_destroy(m[0]);
+    kvc_step_model_destroy(m[1]);
+}
+
+/* Of the step in the middle of the 128 tokens generated. */
+static double itl_ms(const struct kvc_step_model *m, double prompt)
+{
+    return (double)kvc_step_ns(m, NULL, 0, 1, (uint64_t)prompt + 64, 1, NULL) / 1e6;
+}
+
+/* The prompt from which on fp8 is faster; it is slower at the shortest. */
+static enum kvc_status break_even(double *values, const char *gpu, struct kvc_error *err)
+{
+    struct kvc_step_model *m[2];
+    double loses = 256, wins = 125000;
+    enum kvc_status status = both_models(m, gpu, err);
+
+    while (status == KVC_OK && wins - loses > 1) {
+        double middle = (loses + wins) / 2;
+        if (itl_ms(m[1], middle) < itl_ms(m[0], middle))
+            wins = middle;
+        else
+            loses = middle;
+    }
+    values[0] = wins;
+    destroy_models(m);
+    return status;
+}
+
+enum kvc_status kvc_headline_break_even(double *values, struct kvc_error *err)
+{
+    return break_even(values, "h100_sxm", err);
+}
+
+enum kvc_status kvc_headline_break_even_b200(double *values, struct kvc_error *err)
+{
+    return break_even(values, "b200_sxm", err);
+}
+
+/* Of the line through ITL over the swept prompts. */
+static double slope(const struct kvc_step_model *m)
 {
     static const double prompt[] = {256,   1000,  2000,  4000,  8000,
                                     16000, 32000, 64000, 96000, 125000};
-    const size_t n = sizeof prompt / sizeof prompt[0];
-    const struct kvc_step_config config = {kvc_llm_find("Llama-3.1-8B"), kvc_gpu_find("h100_sxm"),
-                                           "vllm", KVC_BF16, kv, 1, 1, 1};
-    struct kvc_step_model *m;
+    const double n = sizeof prompt / sizeof prompt[0];
     double x = 0, y = 0, xx = 0, xy = 0;
-    enum kvc_status status = kvc_step_model_create(&m, &config, err);
 
-    if (status != KVC_OK)
-        return status;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t context = (uint64_t)prompt[i] + 64;
-        double ms = (double)kvc_step_ns(m, NULL, 0, 1, context, 1, NULL) / 1e6;
+    for (size_t i = 0; i < sizeof prompt / sizeof prompt[0]; i++) {
+        double ms = itl_ms(m, prompt[i]);
         x += prompt[i];
         y += ms;
         xx += prompt[i] * prompt[i];
         xy += prompt[i] * ms;
     }
-    kvc_step_model_destroy(m);
-    out->slope = ((double)n * xy - x * y) / ((double)n * xx - x * x);
-    out->intercept = (y - out->slope * x) / (double)n;
-    return KVC_OK;
-}
-
-static enum kvc_status both_lines(struct line line[2], struct kvc_error *err)
-{
-    enum kvc_status status = kvc_profiles_ready(err);
-
-    if (status == KVC_OK)
-        status = itl_line(&line[0], KVC_BF16, err);
-    return status == KVC_OK ? itl_line(&line[1], KVC_FP8, err) : status;
-}
-
-enum kvc_status kvc_headline_break_even(double *values, struct kvc_error *err)
-{
-    struct line line[2];
-    enum kvc_status status = both_lines(line, err);
-
-    if (status == KVC_OK)
-        values[0] = (line[1].intercept - line[0].intercept) / (line[0].slope - line[1].slope);
-    return status;
+    return (n * xy - x * y) / (n * xx - x * x);
 }
 
 enum kvc_status kvc_headline_slopes(double *values, struct kvc_error *err)
 {
-    struct line line[2];
-    enum kvc_status status = both_lines(line, err);
+    struct kvc_step_model *m[2];
+    enum kvc_status status = both_models(m, "h100_sxm", err);
 
     if (status == KVC_OK)
-        values[0] = line[1].slope / line[0].slope;
+        values[0] = slope(m[1]) / slope(m[0]);
+    destroy_models(m);
     return status;
 }
 

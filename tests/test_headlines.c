@@ -55,7 +55,7 @@ static void closed_forms_are_exact(void **state)
     assert_true(fabs(one("F13").predicted[0] - 562100) < 1);
 }
 
-/* What the published fit itself says: slopes within 10 %, the break-even within 40 %. */
+/* The break-even is published with 40 %: it divides by a gap of 0.14 ms. */
 static void fp8_pays_above_some_context(void **state)
 {
     (void)state;
@@ -155,7 +155,7 @@ static void the_table_is_the_collected_facts(void **state)
         if (!isnan(value) && strcmp(id, "D09") != 0)
             assert_true(near(table[i].published[0], value, 1e-9 * fabs(value)));
     }
-    assert_int_equal(known, rows);
+    assert_int_equal(known + 1, rows); /* C01b is of the same page as C01 */
     kvc_json_free(root);
 }
 

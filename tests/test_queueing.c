@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The engine as a queue: with steps of constant length and so many sequences at once it is M/D/1,
+ * M/M/1 and M/M/k, whose mean waits are known. Means are held within the confidence interval that the
+ * run's own batches give. And what must hold exactly: rates twice as high make all times half. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "models/step_model.h"
+#include "sim/replay/engine.h"
+#include "traces/trace_write.h"
+
+#define STEP_NS 1048576 /* of any step, whatever is in it */
+#define REQUESTS 40000
+#define BATCHES 30
+#define T_999 3.659 /* two-sided 99.9 % of Student's t, 29 degrees of freedom */
+
+static void set(struct kvc_scenario *sc, const char *key, const char *value)
+{
+    struct kvc_error err;
+
+    if (kvc_scenario_set(sc, key, value, &err) != KVC_OK)
+        fail_msg("%s", err.text);
+}
+
+static struct kvc_scenario *scenario(const char *max_seqs)
+{
+    struct kvc_scenario *sc = NULL;
+
+    assert_int_equal(kvc_scenario_create(&sc, NULL, NULL), KVC_OK);
+    set(sc, "model", "llama-3.1-8b");
+    set(sc, "cluster.gpu", "h100-sxm");
+    set(sc, "engine.max_seqs", max_seqs);
+    return sc;
+}
+
+static void zero(struct kvc_token_table *t)
+{
+    memset(t->ns, 0, (17 + (t->max - 16) / 16) * sizeof *t->ns);
+    t->slope = 0;
+}
+
+/* A step costs step_ns, and sequence_ns for each sequence in it. */
+static struct kvc_step_model *constant_model(double step_ns, double sequence_ns)
+{
+    struct kvc_step_config config = {kvc_llm_find("Llama-3.1-8B"), kvc_gpu_find("h100_sxm"),
+                                     "vllm", KVC_BF16, KVC_BF16, 1, 1, 1};
+    struct kvc_step_model *m = NULL;
+
+    assert_int_equal(kvc_step_model_create(&m, &config, NULL), KVC_OK);
+    zero(&m->layers);
+    zero(&m->head);
+    zero(&m->alone);
+    zero(&m->eight);
+    zero(&m->past);
+    zero(&m->waves);
+    zero(&m->capped);
+    memset(&m->decode, 0, sizeof m->decode);
+    m->prefill_fixed = m->decode_per_sequence = m->host_prefill = 0;
+    m->host_step = step_ns;
+    m->host_sequence = sequence_ns;
+    return m;
+}
+
+static struct kvc_result *replay(const struct kvc_trace *t, const struct kvc_scenario *sc,
+                                 struct kvc_step_model *model)
+{
+    const struct kvc_replay_options options = {.struct_size = sizeof options, .skip_bounds = true};
+    struct kvc_engine e = {.trace = t, .sc = sc, .options = &options, .model = model,
+                           .model_is_lent = true};
+    struct kvc_result *r = NULL;
+    struct kvc_error err = {0};
+
+    if (kvc_engine_open(&e, &err) != KVC_OK)
+        fail_msg("%s", err.text);
+    while (kvc_engine_next(&e))
+        ;
+    assert_int_equal(kvc_collect(&e, &r, &err), KVC_OK);
+    kvc_engine_close(&e);
+    return r;
+}
+
+/* ---- traffic ---- */
+
+struct traffic {
+    struct kvc_trace t;
+    uint64_t arrival[REQUESTS];
+    uint32_t input[REQUESTS], output[REQUESTS], seg[REQUESTS];
+};
+static struct traffic w;
+
+/* Poisson arrivals; answers of mean steps, or geometric about it. Prompts fit a step, so a request is
+ * served for as many steps as it has output tokens. */
+static void draw(double per_ns, uint32_t mean, bool geometric)
+{
+    uint64_t gap = kvc_rng_stream(7, "arrivals"), length = kvc_rng_stream(7, "lengths");
+    double now = 0;
+
+    memset(&w, 0, sizeof w);
+    for (size_t i = 0; i < REQUESTS; i++) {
+        now -= log1p(-kvc_rng_unit(&gap)) / per_ns;
+        w.arrival[i] = (uint64_t)now;
+        w.input[i] = 16;
+        double u = kvc_rng_unit(&length);
+        w.output[i] = geometric ? 1 + (uint32_t)(log1p(-u) / log1p(-1.0 / mean)) : mean;
+        w.seg[i] = KVC_SEG_NONE;
+    }
+    w.t.arrival_ns = w.arrival;
+    w.t.input_tokens = w.input;
+    w.t.output_tokens = w.output;
+    w.t.prompt_seg = w.seg;
+    w.t.n_requests = REQUESTS;
+    kvc_trace_digest(&w.t, w.t.digest);
+}
+
+struct estimate {
+    double mean, half; /* of the confidence interval */
+};
+
+/* Mean wait in steps, by means of batches; the first tenth is warm-up. */
+static struct estimate wait_of(const struct kvc_result *r)
+{
+    size_t from = REQUESTS / 10, each = (REQUESTS - from) / BATCHES;
+    double batch[BATCHES], sum = 0, squares = 0;
+
+    for (size_t b = 0; b < BATCHES; b++) {
+        batch[b] = 0;
+        for (size_t i = from + b * each; i < from + (b + 1) * each; i++) {
+            assert_int_equal(r->requests[i].outcome, KVC_COMPLETED);
+            batch[b] += (double)r->requests[i].queue_ns / STEP_NS / (double)each;
+        }
+        sum += batch[b];
+    }
+    for (size_t b = 0; b < BATCHES; b++)
+        squares += (batch[b] - sum / BATCHES) * (batch[b] - sum / BATCHES);
+    return (struct estimate){sum / BATCHES, T_999 * sqrt(squares / (BATCHES - 1) / BATCHES)};
+}
+
+/* bias: what the discrete steps can add at most, in steps. */
+static void expect_wait(const char *name, const char *servers, double load, uint32_t mean,
+                        bool geometric, double known, double bias)
+{
+    struct kvc_step_model *m = constant_model(STEP_NS, 0);
+    struct kvc_scenario *sc = scenario(servers);
+
+    draw(load * atof(servers) / mean / STEP_NS, mean, geometric);
+    struct kvc_result *r = replay(&w.t, sc, m);
+    struct estimate e = wait_of(r);
+    print_message("%s at load %.2f: wait %.1f +- %.1f steps, known %.1f\n", name, load, e.mean,
+                  e.half, known);
+    assert_true(e.half < 0.3 * known); /* else the test says nothing */
+    assert_true(e.mean > known - e.half && e.mean < known + e.half + bias);
+    kvc_result_destroy(r);
+    kvc_scenario_destroy(sc);
+    kvc_step_model_destroy(m);
+}
+
+/* ---- known queues ---- */
+
+static void md1(void **state)
+{
+    (void)state;
+    for (double load = 0.5; load < 0.8; load += 0.25)
+        expect_wait("M/D/1", "1", load, 200, false, load * 200 / (2 * (1 - load)), 0);
+}
+
+/* Geometric answers of mean m have a second moment of 2 m^2 - m: all but exponential. */
+static void mm1(void **state)
+{
+    (void)state;
+    for (double load = 0.5; load < 0.8; load += 0.2) {
+        double m = 200, second = 2 * m * m - m;
+        expect_wait("M/M/1", "1", load, 200, true, load / m * second / (2 * (1 - load)), 0);
+    }
+}
+
+/* Erlang's C: the probability that all k are busy. */
+static double erlang_c(unsigned k, double offered)
+{
+    double term = 1, sum = 0;
+
+    for (unsigned i = 0; i < k; i++) {
+        sum += term;
+        term *= offered / (i + 1);
+    }
+    term *= k / (k - offered);
+    return term / (sum + term);
+}
+
+/* While others run, a request waits for the step under way: one at most. */
+static void mmk(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        unsigned k;
+    } servers[] = {{"2", 2}, {"8", 8}};
+
+    for (size_t i = 0; i < 2; i++) {
+        double load = 0.7, offered = load * servers[i].k, m = 200;
+        double known = erlang_c(servers[i].k, offered) * m / (servers[i].k - offered);
+        char name[16];
+        snprintf(name, sizeof name, "M/M/%u", servers[i].k);
+        expect_wait(name, servers[i].text, load, 200, true, known, 1);
+    }
+}
+
+/* ---- load and speed ---- */
+
+/* Lindley: the same work behind one server, closer together, makes nobody wait less. */
+static void more_load_never_shortens_a_wait(void **state)
+{
+    (void)state;
+    struct kvc_step_model *m = constant_model(STEP_NS, 0);
+    struct kvc_scenario *sc = scenario("1");
+    struct kvc_result *before = NULL;
+
+    for (double scale = 1; scale < 1.6; scale *= 1.25) {
+        draw(0.4 * scale / 200 / STEP_NS, 200, true);
+        struct kvc_result *r = replay(&w.t, sc, m);
+        for (size_t i = 0; before && i < REQUESTS; i++)
+            assert_true(r->requests[i].queue_ns + 2 >= before->requests[i].queue_ns);
+        kvc_result_destroy(before);
+        before = r;
+    }
+    kvc_result_destroy(before);
+    kvc_scenario_destroy(sc);
+    kvc_step_model_destroy(m);
+}
+
+/* Arrivals, steps and routing at twice the speed: the same run, in half the time, to the nanosecond. */
+static void twice_the_rates_half_the_times(void **state)
+{
+    (void)state;
+    static const char *const replicas[] = {"1", "3"};
+
+    for (size_t k = 0; k < 2; k++) {
+        struct kvc_step_model *slow = constant_model(STEP_NS, 65536);
+        struct kvc_step_model *fast = constant_model(STEP_NS / 2, 32768);
+        struct kvc_scenario *sc = scenario("8");
+        set(sc, "cluster.replicas", replicas[k]);
+        slow->engine.front_end_ns.value = 4e6;
+        fast->engine.front_end_ns.value = 2e6;
+        draw(0.02 / STEP_NS, 200, true);
+        for (size_t i = 0; i < REQUESTS; i++)
+            w.arrival[i] &= ~1ull; /* even, so that half of it is a time */
+        sc->router.latency_ns = 20000;
+        struct kvc_result *a = replay(&w.t, sc, slow);
+        for (size_t i = 0; i < REQUESTS; i++)
+            w.arrival[i] /= 2;
+        sc->router.latency_ns = 10000;
+        struct kvc_result *b = replay(&w.t, sc, fast);
+        for (size_t i = 0; i < REQUESTS; i++) {
+            assert_int_equal(a->requests[i].ttft_ns, 2 * b->requests[i].ttft_ns);
+            assert_int_equal(a->requests[i].e2e_ns, 2 * b->requests[i].e2e_ns);
+            assert_int_equal(a->requests[i].replica, b->requests[i].replica);
+        }
+        assert_int_equal(a->makespan_ns, 2 * b->makespan_ns);
+        kvc_result_destroy(a);
+        kvc_result_destroy(b);
+        kvc_scenario_destroy(sc);
+        kvc_step_model_destroy(slow);
+        kvc_step_model_destroy(fast);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(md1),
+        cmocka_unit_test(mm1),
+        cmocka_unit_test(mmk),
+        cmocka_unit_test(more_load_never_shortens_a_wait),
+        cmocka_unit_test(twice_the_rates_half_the_times),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
