@@ -259,6 +259,14 @@ const char *kvc_cli_value(const struct kvc_cli *cli, const char *name)
     return g ? g->value : NULL;
 }
 
+const char *kvc_cli_nth(const struct kvc_cli *cli, const char *name, size_t i)
+{
+    for (size_t k = 0; k < cli->n_given; k++)
+        if (!cli->given[k].scenario_key && strcmp(cli->given[k].name, name) == 0 && i-- == 0)
+            return cli->given[k].value;
+    return NULL;
+}
+
 bool kvc_cli_flag(const struct kvc_cli *cli, const char *name)
 {
     return last_given(cli, name) != NULL;

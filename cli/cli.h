@@ -33,6 +33,7 @@ extern const struct kvc_cli_command kvc_cmd_import, kvc_cmd_inspect, kvc_cmd_cei
 size_t kvc_cli_count(const struct kvc_cli *cli); /* positional arguments */
 const char *kvc_cli_argument(const struct kvc_cli *cli, size_t i); /* NULL past the end */
 const char *kvc_cli_value(const struct kvc_cli *cli, const char *name); /* last given, or NULL */
+const char *kvc_cli_nth(const struct kvc_cli *cli, const char *name, size_t i); /* i-th, or NULL */
 bool kvc_cli_flag(const struct kvc_cli *cli, const char *name);
 bool kvc_cli_json(const struct kvc_cli *cli);
 bool kvc_cli_quiet(const struct kvc_cli *cli);

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/outfile.h"
+#include "cli/calibrate_profile.h"
 #include "cli/trace_args.h"
 #include "studies/engine_study.h"
 #include "studies/kernel_study.h"
@@ -12,12 +13,29 @@
 #include <string.h>
 
 static const struct kvc_cli_option options[] = {
+    {"nvbandwidth", "F", NULL, "output of nvbandwidth, text or --json; or give files without a name"},
+    {"fio", "F", NULL, "output of fio --output-format=json, run with --direct=1"},
+    {"perftest", "F", NULL, "output of ib_read_bw, ib_write_bw, ib_read_lat or --out_json"},
+    {"nixl", "F", NULL, "output of nixlbench"},
+    {"bench", "F", NULL, "a profile of kvcast bench, or of calibrate, to be fitted again"},
+    {"link", "NAME|TOOL=NAME", "the GPU's host link, nvme-gen5-x4, rdma-400",
+     "the link that files (of that tool) are about; 'kvcast show link' lists them"},
+    {"queue-depth", "N", NULL,
+     "reads and writes that the engine keeps under way on storage; goes into the profile"},
+    {"requests", "F", NULL,
+     "times of a served run's requests: JSON lines with queued_ts, first_token_ts and last_token_ts, "
+     "or CSV with input_tokens, output_tokens, ttft_ms and e2e_ms; --trace names its traffic"},
+    {"prometheus", "F", NULL,
+     "a scrape of vLLM's or SGLang's metrics; two or more, in order of time"},
     {"rows", "F.csv", NULL,
      "fit each backend's host constants to engine benchmark rows and print them"},
     {"kernels", NULL, NULL,
      "the files are tables of measured kernels (columns as aiconfigurator's), .zst and .gz too"},
     {"o", "PROFILE.json", NULL, "where the profile goes, - for stdout"},
-    {"origin", "TEXT", NULL, "where the files come from; stands in front of each table's source"},
+    {"output", "PROFILE.json", NULL, "the same"},
+    {"origin", "TEXT", NULL, "with --kernels: where the files come from; stands before each source"},
+    {"format", "NAME", "auto", "format of the traffic that goes with --requests"},
+    {"window", "A:B", NULL, "keep the requests that arrive from A to B after the first"},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -125,7 +143,7 @@ static int run(struct kvc_cli *cli)
 {
     struct kvc_kernel_calibration c;
     struct kvc_error err = {0};
-    const char *paths[64], *out = kvc_cli_value(cli, "o");
+    const char *paths[64], *out = kvc_calibrate_output(cli);
     size_t n = kvc_cli_count(cli);
 
     if (kvc_cli_value(cli, "rows"))
@@ -133,7 +151,7 @@ static int run(struct kvc_cli *cli)
                    ? kvc_cli_usage(cli, "--rows takes one file, prints and writes nothing")
                    : run_rows(cli);
     if (!kvc_cli_flag(cli, "kernels"))
-        return kvc_cli_usage(cli, "say what the files hold: --kernels, or --rows F.csv");
+        return kvc_calibrate_profile(cli);
     if (n == 0 || n > sizeof paths / sizeof paths[0])
         return kvc_cli_usage(cli, n ? "64 files at most" : "no file of kernel rows named");
     if (!out)
@@ -151,9 +169,18 @@ static int run(struct kvc_cli *cli)
 
 const struct kvc_cli_command kvc_cmd_calibrate = {
     .name = "calibrate",
-    .arguments = "--kernels FILE.csv.. -o PROFILE.json | --rows F.csv",
-    .summary = "fit kernel tables or host constants to measurements",
+    .arguments = "FILE.. -o PROFILE.json | --kernels FILE.csv.. -o PROFILE.json | --rows F.csv",
+    .summary = "fit links, hosts or kernels to measurements of your own",
     .description =
+        "Files are the output of nvbandwidth, fio, ib_read_bw and its like, nixlbench or kvcast bench, told "
+        "apart by what they hold. What a link takes per transfer, per operation and per byte is fitted to "
+        "them; with --requests or --prometheus, and --model, --gpu and other keys of the scenario that was "
+        "served, what the engine's host takes too. Printed: each constant with its error, how well "
+        "measurements left out are met, and what these measurements can not tell. The profile goes "
+        "into a scenario as \"profile\": \"my.json\" (--profile my.json); all else stays as it was.\n\n"
+        "kvcast calibrate h2d.txt drive.json --gpu h100-sxm -o my.json\n"
+        "kvcast calibrate --requests run.jsonl --model llama-3.1-8b --gpu h100-sxm -o my.json\n"
+        "kvcast replay log.jsonl --model llama-3.1-8b --gpu h100-sxm --dram 512GiB --profile my.json\n\n"
         "--kernels: fits compact tables to measured kernel times of one GPU and engine backend: matrix "
         "products, attention, latent attention, experts, collectives, linear attention. A file is "
         "named system__family__backend__version.csv, or has columns of these names. Each table "
@@ -164,6 +191,7 @@ const struct kvc_cli_command kvc_cmd_calibrate = {
         "--rows: fits what the host takes per step, per sequence, per step with prefill and per "
         "request, one set a backend, by robust least squares to half of the configurations in the "
         "file, and prints the constants with their standard errors.",
+    .scenario_keys = true,
     .options = options,
     .run = run,
 };

@@ -11,6 +11,7 @@ struct kvc_fit_constant {
     const char *name;       /* for people: "latency" */
     double start, base;     /* above 0, and what it stays at when it can't be told */
     double value, error;    /* out: standard error, NAN where it is the base's */
+    bool kept;              /* in: not fitted, with is the caller's */
     bool told;
     uint32_t with;          /* not told: bit per constant that only a mix of is seen, its own too */
 };
@@ -20,7 +21,8 @@ struct kvc_measured_fit {
     void *user;
     size_t n, n_constants;
     double scale;               /* beyond it a row counts less and less */
-    double step;                /* of a constant, to see what it moves; 0.05 where 0 */
+    double effect;              /* rows move in jumps smaller than that; 0: smoothly */
+    double least_scatter;       /* what the model itself may be off by; 0: as good as measurements */
     size_t folds;               /* of the rows left out in turn; 0: each row by itself, at most 20 */
     struct kvc_fit_constant constant[KVC_ROBUST_MOST];
     /* out */

@@ -47,7 +47,7 @@ report $? "those of the ids, as JSON"
 refused "no such figure" 2 "'Z9'" validate Z9
 
 refused "calibrate needs a place for the profile" 2 "-o PROFILE.json" calibrate --kernels "$dir/rows.csv"
-refused "calibrate says what it fits" 2 "--kernels" calibrate "$dir/rows.csv" -o "$dir/x.json"
+refused "calibrate tells what it knows" 3 "no output of a tool" calibrate "$dir/rows.csv" -o "$dir/x.json"
 refused "two systems are no one profile" 2 "one profile, one system" calibrate --kernels "$dir/rows.csv" "$dir/h100_sxm__gemm__vllm__0.1.csv" -o "$dir/x.json"
 cp "$dir/h100_sxm__gemm__vllm__0.1.csv" "$dir/x100__gemm__vllm__1.csv"
 refused "an unknown system is named" 3 "x100" calibrate --kernels "$dir/x100__gemm__vllm__1.csv" -o "$dir/x.json"

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Each request's TTFT and TPOT beside its replay: schedules and queues are the replay's, so what is
+ * left between the two is the host's. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "models/user_profile.h"
+#include "sim/scenario/scenario.h"
+#include "studies/host_fit.h"
+#include "studies/request_log.h"
+#include "traces/trace.h"
+
+#define SCALE 0.15       /* of residuals (logarithms): beyond it a request counts less and less */
+#define TTFT_WEIGHT 0.5  /* against TPOT, which averages over many steps */
+#define EFFECT 0.05      /* schedules move in jumps */
+#define FOLDS 3
+#define MOST_REQUESTS 20000
+
+struct fit {
+    struct kvc_measured_log log;
+    const struct kvc_trace *trace;
+    const struct kvc_scenario *scenario;
+    const char *backend;
+    kvc_progress_fn progress;
+    void *progress_user;
+    uint64_t replays;
+    struct kvc_error err; /* of the replay that failed */
+};
+
+static void profile_text(struct kvc_text *t, const char *backend, const double *x)
+{
+    static const char *const keys[KVC_HOST_CONSTANTS] = {
+        "host_per_step_ns", "host_per_sequence_ns", "host_per_prefill_step_ns", "front_end_ns"};
+
+    kvc_text_addf(t, "{\"schema\":\"" KVC_PROFILE_SCHEMA "\",\"engines\":[{\"backend\":\"%s\"",
+                  backend);
+    for (size_t i = 0; i < KVC_HOST_CONSTANTS; i++)
+        kvc_text_addf(t, ",\"%s\":{\"value\":%.17g,\"kind\":\"fitted\",\"source\":\"-\"}", keys[i],
+                      fmin(x[i], 9e9));
+    kvc_text_add(t, "}]}");
+}
+
+static double log_ratio(double predicted, double measured)
+{
+    return predicted > 0 && measured > 0 ? log(predicted / measured) : 0;
+}
+
+static bool residuals(void *user, const double *x, double *out)
+{
+    struct fit *f = user;
+    struct kvc_text profile = {0};
+    struct kvc_result *r = NULL;
+    double front = f->log.engine_clock ? x[KVC_HOST_FRONT] : 0;
+
+    f->replays++;
+    if (f->progress && !f->progress(f->progress_user, "replays", f->replays, 0))
+        return kvc_fail(&f->err, KVC_ERR_CANCELLED, "the fit was cancelled"), false;
+    profile_text(&profile, f->backend, x);
+    const struct kvc_replay_options options = {.struct_size = sizeof options, .skip_bounds = true,
+                                               .profile = profile.buf};
+    bool fine = !profile.failed && kvc_replay_run(&r, f->trace, f->scenario, &options, &f->err) == KVC_OK;
+    for (size_t i = 0; fine && i < f->log.n; i++) {
+        const struct kvc_measured_request *m = &f->log.request[i];
+        const struct kvc_request_result *p = &r->requests[i];
+        out[2 * i] = out[2 * i + 1] = 0;
+        if (p->outcome != KVC_COMPLETED)
+            continue;
+        out[2 * i] = TTFT_WEIGHT * log_ratio((double)p->ttft_ns - front, (double)m->ttft_ns);
+        if (m->output > 1)
+            out[2 * i + 1] = log_ratio((double)(p->e2e_ns - p->ttft_ns),
+                                       (double)(m->e2e_ns - m->ttft_ns));
+    }
+    kvc_result_destroy(r);
+    kvc_text_clear(&profile);
+    return fine;
+}
+
+/* The rows must be the trace's requests, one by one. */
+static enum kvc_status check(const struct fit *f, const char *path, struct kvc_error *err)
+{
+    bool same = f->log.n == f->trace->n_requests;
+
+    for (size_t i = 0; same && i < f->log.n; i++)
+        same = f->log.request[i].input == f->trace->input_tokens[i];
+    if (!same)
+        return kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL,
+                           "%zu requests were measured and the trace holds %llu, or in another "
+                           "order: both must be of one run, sorted by arrival", f->log.n,
+                           (unsigned long long)f->trace->n_requests);
+    if (f->log.n > MOST_REQUESTS)
+        return kvc_fail_at(err, KVC_ERR_LIMIT, path, 0, NULL,
+                           "%zu requests would be replayed hundreds of times: some thousand tell as "
+                           "much; cut it with --window", f->log.n);
+    return KVC_OK;
+}
+
+enum kvc_status kvc_host_fit_requests(struct kvc_host_fit *out, const char *log,
+                                      const struct kvc_trace *trace,
+                                      const struct kvc_scenario *scenario, kvc_progress_fn progress,
+                                      void *user, struct kvc_error *err)
+{
+    struct fit f = {.trace = trace, .scenario = scenario, .backend = scenario->engine.backend,
+                    .progress = progress, .progress_user = user};
+    const struct kvc_engine_profile *engine = kvc_engine_find(f.backend);
+    const char *slash = strrchr(log, '/');
+    enum kvc_status status = engine ? kvc_measured_log_read(&f.log, log, err)
+                                    : kvc_fail(err, KVC_ERR_INPUT, "no engine '%s'", f.backend);
+
+    if (status != KVC_OK)
+        return status;
+    kvc_host_fit_start(out, engine);
+    status = check(&f, log, err);
+    out->requests = f.log.n;
+    kvc_text_addf(&out->sources, "times of %zu requests (%s) beside their replay, %s on %s", f.log.n,
+                  slash ? slash + 1 : log, scenario->model, scenario->cluster.gpu);
+    if (f.log.engine_clock) {
+        out->fit.constant[KVC_HOST_FRONT].kept = true;
+        kvc_text_addf(&out->notes, "%s: its clock is the engine's, so the front end and the client "
+                      "are not in it\n", slash ? slash + 1 : log);
+    }
+    out->fit.residuals = residuals;
+    out->fit.user = &f;
+    out->fit.n = 2 * f.log.n;
+    out->fit.scale = SCALE;
+    out->fit.effect = EFFECT;
+    out->fit.folds = FOLDS;
+    if (status == KVC_OK)
+        status = kvc_measured_fit_run(&out->fit, err);
+    if (status != KVC_OK && f.err.status != KVC_OK) {
+        status = f.err.status;
+        if (err)
+            *err = f.err;
+    }
+    out->fit.user = NULL;
+    kvc_measured_log_clear(&f.log);
+    return status;
+}

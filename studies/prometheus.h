@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A scrape of an engine's metrics (Prometheus text format), vLLM's and SGLang's names. */
+#ifndef KVC_STUDIES_PROMETHEUS_H
+#define KVC_STUDIES_PROMETHEUS_H
+
+#include <kvcast/kvcast.h>
+
+enum kvc_metric { /* sums over label sets; sum and count of histograms */
+    KVC_METRIC_TTFT_SUM, KVC_METRIC_TTFT_COUNT, KVC_METRIC_ITL_SUM, KVC_METRIC_ITL_COUNT,
+    KVC_METRIC_QUEUE_SUM, KVC_METRIC_QUEUE_COUNT, KVC_METRIC_PREFILL_SUM,
+    KVC_METRIC_PREFILL_COUNT, KVC_METRIC_PROMPT, KVC_METRIC_GENERATED, KVC_METRIC_STEPS,
+    KVC_METRIC_CACHED, KVC_METRIC_LOOKED_UP, KVC_METRIC_RUNNING, KVC_METRICS
+};
+
+struct kvc_scrape {
+    const char *path;      /* borrowed */
+    bool sglang;           /* else vLLM */
+    uint32_t engines;      /* label sets of the running gauge */
+    char model[128];       /* of the first label set, "" = not stated */
+    double value[KVC_METRICS]; /* NAN: not there */
+};
+
+enum kvc_status kvc_scrape_read(struct kvc_scrape *out, const char *path, struct kvc_error *err);
+
+#endif

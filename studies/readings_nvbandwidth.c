@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * nvbandwidth, text and --json: copies between host and GPU, a matrix of GB/s a test. Each value
+ * is a run of copies of one buffer back to back, 512 MiB unless --bufferSize says otherwise. */
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "studies/readings.h"
+
+#define BUFFER_MIB 512.0
+
+static const struct {
+    const char *name;
+    enum kvc_towards direction;
+} tests[] = { /* copies as an engine makes them: by copy engine and by kernel */
+    {"host_to_device_memcpy_ce", KVC_TOWARDS_GPU},
+    {"device_to_host_memcpy_ce", KVC_FROM_GPU},
+    {"host_to_device_memcpy_sm", KVC_TOWARDS_GPU},
+    {"device_to_host_memcpy_sm", KVC_FROM_GPU},
+};
+#define N_TESTS (sizeof tests / sizeof tests[0])
+
+static size_t test_of(const char *name, size_t n)
+{
+    size_t i = 0;
+
+    while (i < N_TESTS && (strlen(tests[i].name) != n || strncmp(tests[i].name, name, n) != 0))
+        i++;
+    return i;
+}
+
+static bool is_kernel_copy(size_t test)
+{
+    return strstr(tests[test].name, "_sm") != NULL;
+}
+
+/* Copy engines are what a transfer uses; copies by a kernel count only where there is no other. */
+struct found {
+    struct kvc_readings *r;
+    double bytes;
+    bool by_engine[2];
+    size_t others;
+};
+
+static enum kvc_status add(struct found *f, size_t test, double gb_s, uint64_t line,
+                           struct kvc_error *err)
+{
+    const struct kvc_reading row = {.direction = tests[test].direction, .op_bytes = f->bytes,
+                                    .depth = INFINITY, .bytes_per_s = gb_s * 1e9, .spread = NAN,
+                                    .line = line};
+
+    if (is_kernel_copy(test) && f->by_engine[row.direction]) {
+        kvc_readings_skip(f->r, "%s left out beside the copy engine's figure", tests[test].name);
+        return KVC_OK;
+    }
+    f->by_engine[row.direction] |= !is_kernel_copy(test);
+    return kvc_readings_row(f->r, &row, err);
+}
+
+static void tell(struct found *f, bool stated)
+{
+    if (!stated)
+        kvc_readings_note(f->r, "does not state its buffer; taken as nvbandwidth's default, 512 MiB");
+    if (f->others)
+        kvc_readings_note(f->r, "%zu tests of other paths (GPU to GPU, both directions at once, "
+                          "latency of loads) are not used", f->others);
+}
+
+/* ---- text ---- */
+
+static bool value_row(const char *text, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && (text[i] == ' ' || (text[i] >= '0' && text[i] <= '9') || text[i] == '.' ||
+                     text[i] == 'N' || text[i] == '/' || text[i] == 'A'))
+        i++;
+    return i == n && n && strspn(text, " ") < n;
+}
+
+/* "Running NAME.", a line on what is shown, a line of columns, then rows: index, values. */
+static enum kvc_status add_row(struct found *f, size_t test, const char *text, size_t n,
+                               uint64_t line, struct kvc_error *err)
+{
+    enum kvc_status status = KVC_OK;
+    bool index = true;
+
+    for (size_t i = 0; i < n && status == KVC_OK;) {
+        i += strspn(text + i, " ");
+        size_t k = strcspn(text + i, " \r\n");
+        if (i >= n || !k)
+            break;
+        double v = kvc_readings_number(text + i, k);
+        if (!index && v > 0)
+            status = add(f, test, v, line, err);
+        index = false;
+        i += k;
+    }
+    return status;
+}
+
+static enum kvc_status read_text(struct found *f, const char *at, struct kvc_error *err)
+{
+    const char *text;
+    size_t n, test = N_TESTS, rows = 0;
+    uint64_t line = 0;
+    enum kvc_status status = KVC_OK;
+
+    while (status == KVC_OK && (text = kvc_readings_line(&at, &n))) {
+        while (n && (*text == ' ' || *text == '\t') && strncmp(text + strspn(text, " \t"), "Running ", 8) == 0)
+            text++, n--;
+        line++;
+        if (strncmp(text, "Running ", 8) == 0) {
+            size_t name = strcspn(text + 8, ". \r\n");
+            test = test_of(text + 8, name);
+            f->others += test == N_TESTS;
+            rows = 0;
+        } else if (strncmp(text, "SUM ", 4) == 0 || n == 0) {
+            test = n ? N_TESTS : test;
+        } else if (test < N_TESTS && value_row(text, n) && rows++ > 0) {
+            status = add_row(f, test, text, n, line, err);
+        }
+    }
+    return status;
+}
+
+/* ---- JSON ---- */
+
+static double cell_of(const struct kvc_jval *v)
+{
+    double value = NAN;
+    const char *text = kvc_jval_string(v); /* newer versions quote their numbers */
+
+    if (text)
+        return kvc_readings_number(text, strlen(text));
+    return kvc_jval_number(v, &value) ? value : NAN;
+}
+
+static enum kvc_status read_case(struct found *f, const struct kvc_jval *c, struct kvc_error *err)
+{
+    const struct kvc_jval *name = kvc_jval_member(c, "name"), *m;
+    const char *text = name ? kvc_jval_string(name) : NULL;
+    size_t test = text ? test_of(text, strlen(text)) : N_TESTS;
+    enum kvc_status status = KVC_OK;
+
+    if (test == N_TESTS) {
+        f->others++;
+        return KVC_OK;
+    }
+    m = kvc_jval_member(c, "bandwidth_matrix");
+    if (!m) {
+        kvc_readings_skip(f->r, "%s has no figures: it was waived or failed", text);
+        return KVC_OK;
+    }
+    for (const struct kvc_jval *row = kvc_jval_first(m); row; row = kvc_jval_next(row))
+        for (const struct kvc_jval *v = kvc_jval_first(row); v && status == KVC_OK;
+             v = kvc_jval_next(v))
+            if (cell_of(v) > 0)
+                status = add(f, test, cell_of(v), kvc_jval_line(v), err);
+    return status;
+}
+
+static const struct kvc_jval *json_of(const struct kvc_readings_text *t)
+{
+    return t->json ? kvc_jval_member(t->json, "nvbandwidth") : NULL;
+}
+
+static enum kvc_status read_json(struct found *f, const struct kvc_jval *root, bool *stated,
+                                 struct kvc_error *err)
+{
+    const struct kvc_jval *cases = kvc_jval_member(root, "testcases");
+    const struct kvc_jval *size = kvc_jval_member(root, "bufferSize");
+    enum kvc_status status = KVC_OK;
+    double mib;
+
+    if (size && kvc_jval_number(size, &mib) && mib >= 1) {
+        f->bytes = mib * 1048576;
+        *stated = true;
+    }
+    for (const struct kvc_jval *c = cases ? kvc_jval_first(cases) : NULL; c && status == KVC_OK;
+         c = kvc_jval_next(c))
+        status = read_case(f, c, err);
+    return status;
+}
+
+static bool sniff(const struct kvc_readings_text *t)
+{
+    return json_of(t) || strstr(t->text, "nvbandwidth Version") ||
+           strstr(t->text, "_memcpy_ce.\n") || strstr(t->text, "_memcpy_sm.\n");
+}
+
+static enum kvc_status read(struct kvc_readings *r, const struct kvc_readings_text *t,
+                            struct kvc_error *err)
+{
+    struct found f = {.r = r, .bytes = BUFFER_MIB * 1048576};
+    bool stated = false;
+    enum kvc_status status = json_of(t) ? read_json(&f, json_of(t), &stated, err)
+                                        : read_text(&f, t->text, err);
+
+    if (status == KVC_OK)
+        tell(&f, stated);
+    return status;
+}
+
+const struct kvc_reader kvc_reader_nvbandwidth = {
+    .name = "nvbandwidth", .what = "nvbandwidth, text or --json", .link = NULL,
+    .sniff = sniff, .read = read};

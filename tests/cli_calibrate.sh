@@ -1,0 +1,128 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# calibrate with a user's own measurements, and a replay with the profile that comes of them.
+. "$(dirname "$0")/tap.sh"
+
+cat > "$dir/nvb.txt" <<'X'
+nvbandwidth Version: v0.8
+Running host_to_device_memcpy_ce.
+memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)
+           0
+ 0     40.00
+
+SUM host_to_device_memcpy_ce 40.00
+X
+# A drive of 80 us, 2 us an operation and 5 GB/s, as fio would see it.
+awk 'BEGIN {
+    printf "{\"fio version\":\"fio-3.36\",\"global options\":{\"direct\":\"1\",\"ioengine\":\"io_uring\"},\"jobs\":["
+    n = split("4096 32768 262144 2097152", size); m = split("1 8 64 256", depth)
+    for (i = 1; i <= n; i++) for (k = 1; k <= m; k++) {
+        busy = 2e-6 + size[i] / 5e9; every = (80e-6 + busy) / depth[k]; if (busy > every) every = busy
+        printf "%s{\"groupid\":%d,\"error\":0,\"job options\":{\"rw\":\"randread\",\"iodepth\":\"%d\"},", (g ? "," : ""), g++, depth[k]
+        printf "\"read\":{\"bw_bytes\":%.0f,\"iops\":%.6f},\"write\":{\"bw_bytes\":0}}\n", size[i] / every, 1 / every
+    }
+    print "]}" }' > "$dir/fio.json"
+
+near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a / b > 0.99999 && a / b < 1.00001) }'; }
+"$kvcast" calibrate --nvbandwidth "$dir/nvb.txt" --fio "$dir/fio.json" --gpu h100-sxm -o "$dir/p.json" > "$dir/out" 2> "$dir/err"
+report $? "calibrate writes a profile of links"
+grep -q 'latency: not told by these measurements' "$dir/out"
+report $? "it says what a single big copy can't tell"
+figure() { # key: its value in p.json, of the last link that has it
+    tr -d '\n ' < "$dir/p.json" | sed "s/.*\"$1\":{\"value\":\([0-9.e+]*\),.*/\1/"
+}
+near "$(figure latency_ns)" 80000 && near "$(figure per_op_ns)" 2000
+report $? "the drive's constants come back"
+tr -d '\n ' < "$dir/p.json" | grep -q '"name":"pcie5-x16","read_bytes_per_s":{"value":4000[0-9]*,"kind":"measured","source":"nvbandwidth(nvb.txt),1row"'
+report $? "a figure names its kind and source"
+
+# Three prompts that share nothing and the first again, which HBM no longer holds.
+at=0
+for i in 0 1 2 0; do
+    awk -v k=$i -v t=$((at = at + 100000)) 'BEGIN { printf "{\"timestamp\":%d,\"input_length\":2048,\"output_length\":1,\"hash_ids\":[", t
+        for (b = 0; b < 4; b++) printf "%s%d", (b ? "," : ""), k * 10 + b; print "]}" }'
+done > "$dir/log.jsonl"
+load() { # arguments of replay: mean load time in ns over the four requests
+    "$kvcast" replay "$dir/log.jsonl" --model llama-3.1-8b --gpu h100-sxm --engine.kv_cache_memory 400MiB --no-bounds --json "$@" 2> "$dir/err" |
+        awk -F'[:,]' '/"load"/ { printf "%.0f\n", $2 * 1e6 * 4; exit }'
+}
+# 2047 tokens of 128 KiB, 16 a page: latency + pages x per operation + bytes / rate
+near "$(load --dram 64GiB --profile "$dir/p.json")" "$(awk 'BEGIN { b = 536870912; print 10000 + 128 * 200 + 2047 * 131072 / (b / (b / 40 - 200)) }')"
+report $? "a load from DRAM takes what the closed form says of the measured rate"
+near "$(load --dram 64GiB)" "$(awk 'BEGIN { print 10000 + 128 * 200 + 2047 * 131072 / 47.8 }')"
+report $? "and without the profile what the carried one says"
+near "$(load --nvme 64GiB --profile "$dir/p.json")" "$(awk 'BEGIN { print 80000 + 10000 + 128 * 2000 + 2047 * 131072 / 5 }')"
+report $? "so does one from the drive"
+"$kvcast" calibrate "$dir/fio.json" --queue-depth 1 -o "$dir/q1.json" > /dev/null 2> "$dir/err"
+near "$(load --nvme 64GiB --profile "$dir/q1.json")" "$(awk 'BEGIN { print 80000 + 10000 + 128 * (80000 + 2000) + 2047 * 131072 / 5 }')"
+report $? "with one read at a time each waits its own latency"
+printf '{ "model": "llama-3.1-8b", "cluster": { "gpu": "h200-sxm" }, "profile": "p.json", "tiers": { "dram": { "capacity": "64GiB" } } }' > "$dir/s.json"
+(cd / && "$kvcast" replay "$dir/s.json" "$dir/log.jsonl" --no-bounds --json 2> "$dir/err") > "$dir/r.json"
+report $? "a scenario names it as seen from its own folder"
+grep -q '"profile_gpu"' "$dir/r.json" && grep -q '"profile": "p.json"' "$dir/r.json"
+report $? "another GPU than the profile's is warned of"
+
+"$kvcast" calibrate --bench "$dir/p.json" -o "$dir/again.json" > /dev/null 2> "$dir/err" && cp "$dir/again.json" "$dir/p.json" &&
+    near "$(figure latency_ns)" 80000
+report $? "a profile can be fitted again from the measurements in it"
+"$kvcast" calibrate "$dir/fio.json" -o - 2>/dev/null | grep -q '"schema": "kvcast.profile.v1"'
+report $? "- is stdout"
+
+# Host constants: a replay with known ones is the measurement.
+fig() { printf '"%s":{"value":%s,"kind":"measured","source":"t"}' "$1" "$2"; }
+printf '{"schema":"kvcast.profile.v1","engines":[{"backend":"vllm",%s,%s,%s,%s}]}' "$(fig host_per_step_ns 700000)" \
+    "$(fig host_per_sequence_ns 25000)" "$(fig host_per_prefill_step_ns 5000000)" "$(fig front_end_ns 30000000)" > "$dir/truth.json"
+awk 'BEGIN { srand(7); for (i = 0; i < 90; i++) { t += -log(1 - rand()) * 160; if (i % 30 == 0) t += 20000
+    printf "{\"timestamp\":%d,\"input_length\":%d,\"output_length\":%d}\n", t, 200 + rand() * 3000, 20 + rand() * 120 } }' > "$dir/run.jsonl"
+served="--model llama-3.1-8b --gpu h100-sxm"
+"$kvcast" replay "$dir/run.jsonl" $served --profile "$dir/truth.json" --requests "$dir/run.csv" --no-bounds --quiet > /dev/null 2> "$dir/err" &&
+    "$kvcast" calibrate --requests "$dir/run.csv" --trace "$dir/run.jsonl" $served -o "$dir/h.json" > "$dir/out" 2> "$dir/err"
+report $? "host constants are fitted to requests' times"
+awk '/host time per step  / { s = $5 } /per sequence/ { q = $5 } /with prefill/ { p = $7 } /front end/ { f = $3 }
+     END { exit !(s > 490 && s < 910 && q > 18 && q < 32 && p > 3.5 && p < 6.5 && f > 25 && f < 35) }' "$dir/out"
+report $? "and are those the run was made with, within 30 %"
+[ -s "$dir/h.json" ] && "$kvcast" replay "$dir/run.jsonl" $served --profile "$dir/h.json" --no-bounds --json 2>/dev/null |
+    awk -F'[:,]' '/"ttft_ms"/ { t = 1 } t && /"mean"/ { print $2; exit }' > "$dir/a"
+awk -F, 'NR > 1 { s += $6 } END { print s / (NR - 1) }' "$dir/run.csv" > "$dir/b"
+paste "$dir/a" "$dir/b" | awk '{ exit !($1 / $2 < 1.03 && $1 / $2 > 0.97) }'
+report $? "a replay with the fitted ones meets the measured mean TTFT within 3 %"
+
+# Prometheus: two scrapes
+scrape() { # requests, ttft sum, queue sum, itl sum, itl count, steps
+    printf '# TYPE vllm:time_to_first_token_seconds histogram\n'
+    printf 'vllm:time_to_first_token_seconds_bucket{engine="0",model_name="m",le="+Inf"} %s\n' $1
+    printf 'vllm:time_to_first_token_seconds_sum{engine="0",model_name="m"} %s\nvllm:time_to_first_token_seconds_count{engine="0",model_name="m"} %s\n' $2 $1
+    [ -z "$3" ] || printf 'vllm:request_queue_time_seconds_sum{engine="0",model_name="m"} %s\nvllm:request_queue_time_seconds_count{engine="0",model_name="m"} %s\n' $3 $1
+    printf 'vllm:inter_token_latency_seconds_sum{engine="0",model_name="m"} %s\nvllm:inter_token_latency_seconds_count{engine="0",model_name="m"} %s\n' $4 $5
+    printf 'vllm:iteration_tokens_total_count{engine="0",model_name="m"} %s\nvllm:num_requests_running{engine="0",model_name="m"} 8.0\n' $6
+    printf 'vllm:prompt_tokens_total{engine="0",model_name="m"} %s\nvllm:generation_tokens_total{engine="0",model_name="m"} %s\n' $(($1 * 1000)) $(($1 * 200))
+}
+scrape 100 20 5 200 20000 2500 > "$dir/m0"
+scrape 300 64 17 620 60000 7500 > "$dir/m1"
+scrape 300 64 "" 620 60000 7500 > "$dir/m2"
+"$kvcast" calibrate --prometheus "$dir/m0" --prometheus "$dir/m1" $served -o "$dir/m.json" > "$dir/out" 2> "$dir/err"
+report $? "two scrapes are an interval"
+grep -q '200 requests of 1000 + 200 tokens, 0 % of the prompts cached, batch 8, TTFT 220 ms, 10.5 ms between tokens' "$dir/out"
+report $? "its means are printed"
+grep -q 'only a mix of it and' "$dir/out"
+report $? "one interval tells only a mix of the constants"
+"$kvcast" calibrate --prometheus "$dir/m0" --prometheus "$dir/m2" $served -o "$dir/m.json" 2> "$dir/err" | grep -q 'TTFT is waiting, prefill and front end in one'
+report $? "without a histogram of waiting TTFT is not used, and why"
+
+refused "one scrape tells nothing" 2 "two scrapes" calibrate --prometheus "$dir/m0" $served -o "$dir/x.json"
+refused "scrapes in the wrong order" 3 "in order of time" calibrate --prometheus "$dir/m1" --prometheus "$dir/m0" $served -o "$dir/x.json"
+refused "no scrape at all" 3 "no metric of vLLM" calibrate --prometheus "$dir/nvb.txt" --prometheus "$dir/m0" $served -o "$dir/x.json"
+refused "what was served must be named" 3 "no model is named" calibrate --prometheus "$dir/m0" --prometheus "$dir/m1" -o "$dir/x.json"
+refused "nothing to fit to" 2 "nothing to fit to" calibrate -o "$dir/x.json"
+refused "no place for the profile" 2 "-o PROFILE.json" calibrate "$dir/fio.json"
+refused "a place that can't be" 1 "/nonexistent" calibrate "$dir/fio.json" -o /nonexistent/x.json
+refused "no such link" 2 "did you mean nvme-gen4-x4" calibrate "$dir/fio.json" --link fio=nvme-gen4 -o "$dir/x.json"
+refused "no such tool" 2 "no tool is called" calibrate "$dir/fio.json" --link dd=nvme-gen4-x4 -o "$dir/x.json"
+refused "another tool's output" 3 "does not look like" calibrate --fio "$dir/nvb.txt" -o "$dir/x.json"
+refused "no tool's output" 3 "no output of a tool" calibrate "$dir/log.jsonl" -o "$dir/x.json"
+refused "a profile must be one" 2 "not a profile" replay "$dir/log.jsonl" $served --profile "$dir/fio.json"
+[ ! -e "$dir/x.json" ]
+report $? "what was refused left no file"
+
+echo "1..$n"
+exit $failed
