@@ -105,9 +105,15 @@ static bool move_to_file(struct kvc_spill *s, void **p, struct kvc_spill_array *
         close(fd);
         return false;
     }
-    if (a->bytes)
-        memcpy(fresh, *p, a->bytes);
-    kvc_spill_free(s, p, a);
+    for (size_t at = 0, n; at < a->bytes; at += n) { /* never whole in both places */
+        n = a->paged ? KVC_PAGES : a->bytes;
+        memcpy((char *)fresh + at, (char *)*p + at, n);
+        if (a->paged)
+            kvc_pages_free((char *)*p + at, n);
+    }
+    if (!a->paged)
+        kvc_free(*p);
+    s->held -= a->bytes;
     *p = fresh;
     s->on_disk += bytes;
     *a = (struct kvc_spill_array){ .bytes = bytes, .file = fd + 1 };

@@ -328,6 +328,33 @@ static void sorts_wide_times_stably(void **state)
     kvc_trace_destroy(t);
 }
 
+/* So many that the hash table grows in pages: every one is found again, in its own key space. */
+static void many_chains_are_found_again(void **state)
+{
+    enum { CHAINS = 230000, LENGTH = 2 };
+    struct kvc_forest *f = kvc_forest_create();
+    struct kvc_forest_counts c;
+    (void)state;
+    assert_non_null(f);
+    for (uint64_t pass = 0; pass < 2; pass++) {
+        for (uint64_t i = 0; i < CHAINS; i++) {
+            uint64_t ids[LENGTH] = { kvc_mix64(i / 2), kvc_mix64(CHAINS + i) };
+            struct kvc_row row = { .time_ns = i, .input_tokens = 2, .ids = ids, .n_ids = LENGTH,
+                                   .root_key = i % 3, .session = KVC_ID_NONE,
+                                   .tenant = KVC_ID_NONE, .model = KVC_ID_NONE,
+                                   .think_ns = KVC_TIME_NONE };
+            assert_int_equal(kvc_forest_add(f, &row, NULL), KVC_OK);
+        }
+        const uint64_t *ignored;
+        assert_int_equal(kvc_forest_times(f, &ignored, NULL), KVC_OK); /* settles what is pending */
+        kvc_forest_count(f, &c);
+        assert_int_equal(c.nodes, CHAINS * LENGTH); /* i and i + 1 never share a key space */
+        assert_int_equal(c.chains, CHAINS);
+        assert_true(c.hash_bytes * 3 <= (uint64_t)CHAINS * 8 * 8); /* 3/4 full, then doubled */
+    }
+    kvc_forest_destroy(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -335,6 +362,7 @@ int main(void)
         cmocka_unit_test(removed_rows_leave_no_trace),
         cmocka_unit_test(given_outputs_end_segments),
         cmocka_unit_test(sorts_wide_times_stably),
+        cmocka_unit_test(many_chains_are_found_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,6 +70,7 @@ static struct kvc_trace *import(uint64_t touches)
     struct prompts *p = calloc(1, sizeof(*p));
     struct kvc_forest *forest = kvc_forest_create();
     struct kvc_trace *trace = NULL;
+    struct kvc_trace_stats stats;
     struct kvc_row row;
     if (!p || !forest)
         check(KVC_ERR_NOMEM);
@@ -85,8 +86,9 @@ static struct kvc_trace *import(uint64_t touches)
     double peak = resident_bytes("VmHWM:") - before;
     printf("import of ids in no order\t%.1f\tM ids/CPU s\t-\t-\n",
            (double)ids / (bench_cpu_s() - start) / 1e6);
-    printf("its memory, rows and trace included\t%.1f\tbytes/id read\t-\t<=16\n",
-           peak / (double)ids);
+    kvc_trace_stats(trace, &stats);
+    printf("its memory, rows and trace included\t%.1f\tbytes/distinct id\t-\t<=16\n",
+           peak / (double)stats.blocks);
     free(p);
     return trace;
 }

@@ -40,7 +40,8 @@ void kvc_forest_destroy(struct kvc_forest *f)
     kvc_spill_free(f->spill, &f->is_start, &f->held[KVC_A_IS_START]);
     kvc_spill_free(f->spill, &f->cut_after, &f->held[KVC_A_CUT_AFTER]);
     kvc_spill_free(f->spill, &f->starts, &f->held[KVC_A_STARTS]);
-    kvc_free(f->branches);
+    kvc_spill_free(f->spill, &f->roots, &f->held[KVC_A_ROOTS]);
+    kvc_table_free(&f->table);
     kvc_forest_free_rows(f);
     kvc_spill_clear(&f->own_spill);
     kvc_free(f);
@@ -69,71 +70,21 @@ static bool reserve_nodes(struct kvc_forest *f, size_t more)
     return true;
 }
 
-static inline size_t branch_slot(const struct kvc_forest *f, uint64_t parent, uint64_t id)
+/* The number of the root that parent stands for; a log mostly has few, or one after the other. */
+static bool number_root(struct kvc_forest *f, uint64_t parent, uint32_t *number)
 {
-    return (size_t)kvc_mix64(id ^ (parent * 0x9e3779b97f4a7c15u)) & f->branch_mask;
-}
-
-/* Moves the entries into a table of that size. */
-static bool rehash_branches(struct kvc_forest *f, size_t size)
-{
-    size_t old_size = f->branches ? f->branch_mask + 1 : 0;
-    struct kvc_branch *old = f->branches;
-    struct kvc_branch *fresh = kvc_malloc(size, sizeof(*fresh));
-    if (!fresh)
-        return false;
-    memset(fresh, 0xff, size * sizeof(*fresh));
-    f->branches = fresh;
-    f->branch_mask = size - 1;
-    for (size_t i = 0; i < old_size; i++) {
-        if (old[i].node == KVC_NODE_NONE)
-            continue;
-        size_t slot = branch_slot(f, old[i].parent, old[i].id);
-        while (fresh[slot].node != KVC_NODE_NONE)
-            slot = (slot + 1) & f->branch_mask;
-        fresh[slot] = old[i];
+    if (!f->n_roots || f->roots[f->n_roots - 1] != parent) {
+        if ((f->n_roots + 1) * sizeof(*f->roots) > f->held[KVC_A_ROOTS].bytes &&
+            !kvc_spill_grow(f->spill, &f->roots, &f->held[KVC_A_ROOTS],
+                            larger(f->n_roots, f->n_roots + 1, 256) * sizeof(*f->roots), false))
+            return false;
+        f->roots[f->n_roots++] = parent;
     }
-    kvc_free(old);
+    *number = (uint32_t)f->n_roots - 1;
     return true;
 }
 
-/* Empties the slots of chains of which nothing is left. */
-static void sweep_branches(struct kvc_forest *f)
-{
-    for (size_t i = 0; i <= f->branch_mask; i++) {
-        struct kvc_branch *b = &f->branches[i];
-        if (b->node != KVC_NODE_NONE && !kvc_forget_trim(f, b->node)) {
-            b->node = KVC_NODE_NONE; /* the table is rebuilt next: no probing past this */
-            f->n_branches--;
-        }
-    }
-}
-
-static bool enlarge_branches(struct kvc_forest *f)
-{
-    size_t size = f->branches ? f->branch_mask + 1 : 512;
-    if (f->branches && f->forgetting)
-        sweep_branches(f);
-    if (f->n_branches * 4 >= size || !f->branches)
-        size *= 2;
-    return rehash_branches(f, size);
-}
-
-static inline bool grow_branches(struct kvc_forest *f)
-{
-    return (f->branches && (f->n_branches + 1) * 2 <= f->branch_mask + 1) || enlarge_branches(f);
-}
-
-struct kvc_branch *kvc_forest_slot(const struct kvc_forest *f, uint64_t parent, uint64_t id)
-{
-    size_t slot = branch_slot(f, parent, id);
-    struct kvc_branch *b = &f->branches[slot];
-    while (b->node != KVC_NODE_NONE && (b->id != id || b->parent != parent))
-        b = &f->branches[slot = (slot + 1) & f->branch_mask];
-    return b;
-}
-
-bool kvc_forest_new_start(struct kvc_forest *f, struct kvc_branch *slot, uint64_t parent,
+bool kvc_forest_new_start(struct kvc_forest *f, struct kvc_slot *slot, struct kvc_spot parent,
                           uint32_t depth, uint64_t id)
 {
     if (f->n_starts == f->start_cap) {
@@ -143,14 +94,17 @@ bool kvc_forest_new_start(struct kvc_forest *f, struct kvc_branch *slot, uint64_
             return false;
         f->start_cap = cap;
     }
+    uint32_t up = parent.start;
+    if (!depth && !number_root(f, parent.node, &up))
+        return false;
     uint64_t node = f->n_nodes++;
     f->id[node] = id;
     kvc_bit_set(f->is_start, node);
-    f->starts[f->n_starts++] = (struct kvc_start){ node, parent, depth };
-    f->n_branches += slot->node == KVC_NODE_NONE;
-    *slot = (struct kvc_branch){ id, parent, node };
-    if (parent < KVC_ROOT_BASE)
-        kvc_bit_set(f->cut_after, parent);
+    f->starts[f->n_starts++] = (struct kvc_start){ node, up, depth };
+    f->table.used += slot->start == 0;
+    slot->start = (uint32_t)f->n_starts;
+    if (depth)
+        kvc_bit_set(f->cut_after, parent.node);
     return true;
 }
 
@@ -161,16 +115,16 @@ void kvc_forest_append(struct kvc_forest *f, const uint64_t *ids, size_t n)
     f->n_nodes += n;
 }
 
-/* Finds the child of parent by id among the starts, or makes it. Room for the node is there. */
-static bool branch_child(struct kvc_forest *f, uint64_t parent, uint32_t depth, uint64_t id,
-                         uint64_t *child)
+/* Goes to the child by id among the starts, or makes it. Room for the node is there. */
+static bool branch_child(struct kvc_forest *f, struct kvc_spot *at, uint32_t depth, uint64_t id)
 {
-    if (!grow_branches(f))
+    if (!kvc_table_grow(f))
         return false;
-    struct kvc_branch *b = kvc_forest_slot(f, parent, id);
-    if (b->node == KVC_NODE_NONE && !kvc_forest_new_start(f, b, parent, depth, id))
+    struct kvc_slot *slot = kvc_forest_slot(f, *at, depth, id);
+    if (!slot->start && !kvc_forest_new_start(f, slot, *at, depth, id))
         return false;
-    *child = b->node;
+    at->start = slot->start - 1;
+    at->node = f->starts[at->start].node;
     return true;
 }
 
@@ -204,29 +158,29 @@ size_t kvc_forest_follow(const struct kvc_forest *f, uint64_t node, const uint64
     return follow(f, node, ids, n);
 }
 
-/* Walks on from cur, which the first i ids lead to, making what is new, and cuts at the end. */
-static bool walk(struct kvc_forest *f, uint64_t cur, size_t i, const uint64_t *ids, size_t n,
+/* Walks on from a spot, which the first i ids lead to, making what is new, and cuts at the end. */
+static bool walk(struct kvc_forest *f, struct kvc_spot at, size_t i, const uint64_t *ids, size_t n,
                  uint64_t *end)
 {
-    if (i == 0 && !branch_child(f, cur, 0, ids[i++], &cur))
+    if (i == 0 && !branch_child(f, &at, 0, ids[i++]))
         return false;
     for (;;) {
-        size_t k = follow(f, cur, ids + i, n - i);
-        cur += k;
+        size_t k = follow(f, at.node, ids + i, n - i);
+        at.node += k;
         i += k;
         if (i == n)
             break;
-        if (cur + 1 == f->n_nodes) { /* the newest node has no child yet: the rest is new */
+        if (at.node + 1 == f->n_nodes) { /* the newest node has no child yet: the rest is new */
             kvc_forest_append(f, ids + i, n - i);
-            cur = f->n_nodes - 1;
+            at.node = f->n_nodes - 1;
             break;
         }
-        if (!branch_child(f, cur, (uint32_t)i, ids[i], &cur))
+        if (!branch_child(f, &at, (uint32_t)i, ids[i]))
             return false;
         i++;
     }
-    kvc_bit_set(f->cut_after, cur);
-    *end = cur;
+    kvc_bit_set(f->cut_after, at.node);
+    *end = at.node;
     return true;
 }
 
@@ -236,28 +190,44 @@ static bool walk(struct kvc_forest *f, uint64_t cur, size_t i, const uint64_t *i
  * to answer, so the first lines are asked for at once. */
 #define LINE_IDS 8
 
+static void prefetch_chain(const struct kvc_forest *f, uint64_t node, size_t n)
+{
+    for (size_t k = 0; k < n && k < 4 * LINE_IDS; k += LINE_IDS)
+        __builtin_prefetch(&f->id[node + k]);
+    __builtin_prefetch(&f->is_start[node >> 6]);
+}
+
+/* What turns out otherwise than supposed is left to the walk: another start of the same hash, or
+ * none yet, perhaps to come from a row just ahead. */
 static void look_ahead(struct kvc_forest *f, unsigned slot)
 {
     struct kvc_pending *p = &f->pending[slot];
     size_t n = p->row.n_ids;
     if (p->step == KVC_STEP_FIND) {
-        const struct kvc_branch *b = kvc_forest_slot(f, p->cur, p->ids[p->i]);
-        p->step = KVC_STEP_WAIT; /* not there: yet to come, perhaps from a row just ahead */
-        if (b->node != KVC_NODE_NONE) {
-            p->cur = b->node;
-            p->i++;
-            p->step = p->i < n ? KVC_STEP_FOLLOW : KVC_STEP_WAIT;
-            for (size_t k = 0; k < n - p->i && k < 4 * LINE_IDS; k += LINE_IDS)
-                __builtin_prefetch(&f->id[p->cur + 1 + k]);
-            __builtin_prefetch(&f->is_start[(p->cur + 1) >> 6]);
+        p->next = kvc_table_probe(&f->table, p->hash)->start;
+        p->step = p->next-- ? KVC_STEP_CHECK : KVC_STEP_WAIT;
+        if (p->step == KVC_STEP_CHECK)
+            __builtin_prefetch(&f->starts[p->next]);
+    } else if (p->step == KVC_STEP_CHECK) {
+        const struct kvc_start *s = &f->starts[p->next];
+        p->step = KVC_STEP_WAIT;
+        if (kvc_forest_is_child(f, s, p->at, (uint32_t)p->i)) {
+            p->step = KVC_STEP_FOLLOW;
+            prefetch_chain(f, s->node, n - p->i);
         }
     } else if (p->step == KVC_STEP_FOLLOW) {
-        size_t k = follow(f, p->cur, p->ids + p->i, n - p->i);
-        p->cur += k;
-        p->i += k;
-        p->step = p->i < n ? KVC_STEP_FIND : KVC_STEP_WAIT;
-        if (p->i < n)
-            __builtin_prefetch(&f->branches[branch_slot(f, p->cur, p->ids[p->i])]);
+        uint64_t node = f->starts[p->next].node;
+        p->step = KVC_STEP_WAIT;
+        if (f->id[node] == p->ids[p->i]) {
+            size_t k = follow(f, node, p->ids + p->i + 1, n - p->i - 1);
+            p->at = (struct kvc_spot){ node + k, p->next };
+            p->i += k + 1;
+            if (p->i < n) {
+                p->step = KVC_STEP_FIND;
+                p->hash = kvc_forest_hash(p->at, (uint32_t)p->i, p->ids[p->i]);
+                __builtin_prefetch(kvc_table_home(&f->table, p->hash));
+            }
+        }
     }
     if (p->step == KVC_STEP_WAIT)
         f->looking &= ~(1u << slot);
@@ -267,14 +237,15 @@ static bool walk_row(struct kvc_forest *f, struct kvc_pending *p, uint64_t *prom
                      uint64_t *output)
 {
     const struct kvc_row *row = &p->row;
-    uint64_t root = UINT64_MAX - 1 - row->root_key;
+    struct kvc_spot root = { UINT64_MAX - 1 - row->root_key, 0 };
     if (f->forgetting) { /* what was looked up ahead may be forgotten by now */
         kvc_forget_clock(f, row->time_ns);
-        return (!row->n_ids || (grow_branches(f) && kvc_forget_walk(f, root, row, true, prompt))) &&
+        return (!row->n_ids ||
+                (kvc_table_grow(f) && kvc_forget_walk(f, root, row, true, prompt))) &&
                (!row->n_output_ids ||
-                (grow_branches(f) && kvc_forget_walk(f, root, row, false, output)));
+                (kvc_table_grow(f) && kvc_forget_walk(f, root, row, false, output)));
     }
-    return (!row->n_ids || walk(f, p->cur, p->i, row->ids, row->n_ids, prompt)) &&
+    return (!row->n_ids || walk(f, p->at, p->i, row->ids, row->n_ids, prompt)) &&
            (!row->n_output_ids || walk(f, root, 0, row->output_ids, row->n_output_ids, output));
 }
 
@@ -322,7 +293,7 @@ enum kvc_status kvc_forest_add(struct kvc_forest *f, const struct kvc_row *row,
         if (status != KVC_OK)
             return status;
     }
-    if (!grow_branches(f) || !kvc_grow((void **)&p->ids, &p->cap, n, sizeof(*p->ids)))
+    if (!kvc_table_grow(f) || !kvc_grow((void **)&p->ids, &p->cap, n, sizeof(*p->ids)))
         return kvc_fail_nomem(err);
     p->row = *row;
     p->row.ids = p->ids;
@@ -331,9 +302,10 @@ enum kvc_status kvc_forest_add(struct kvc_forest *f, const struct kvc_row *row,
         memcpy(p->ids, row->ids, row->n_ids * sizeof(*p->ids));
     if (row->n_output_ids)
         memcpy(p->ids + row->n_ids, row->output_ids, row->n_output_ids * sizeof(*p->ids));
-    p->cur = UINT64_MAX - 1 - row->root_key;
+    p->at = (struct kvc_spot){ UINT64_MAX - 1 - row->root_key, 0 };
     p->i = 0;
     p->step = row->n_ids ? KVC_STEP_FIND : KVC_STEP_WAIT;
+    p->hash = row->n_ids ? kvc_forest_hash(p->at, 0, row->ids[0]) : 0;
     f->looking |= 1u << f->n_taken % KVC_PENDING;
     f->n_taken++;
     for (unsigned rest = f->looking; rest; rest &= rest - 1)
@@ -369,7 +341,7 @@ void kvc_forest_count(const struct kvc_forest *f, struct kvc_forest_counts *out)
 {
     *out = (struct kvc_forest_counts){
         .rows = f->n_rows, .nodes = f->n_nodes, .chains = f->n_starts,
-        .hash_bytes = f->branches ? (f->branch_mask + 1) * sizeof(*f->branches) : 0,
+        .hash_bytes = f->table.n_slots * sizeof(*f->table.slots),
         .linked_turns = f->linked_turns, .branches = f->branches_off,
         .sample = f->sample, .sample_linked = f->sample_linked };
     if (f->forgetting)
@@ -393,13 +365,14 @@ uint64_t kvc_forest_ancestor(const struct kvc_forest *f, uint64_t node, uint32_t
 {
     const struct kvc_start *s = kvc_forest_start(f, node);
     while (s->depth > depth)
-        s = kvc_forest_start(f, node = s->parent);
+        s = &f->starts[s->parent];
     return s->node + (depth - s->depth);
 }
 
 uint64_t kvc_forest_root(const struct kvc_forest *f, uint64_t node)
 {
-    while (node < KVC_ROOT_BASE)
-        node = kvc_forest_start(f, node)->parent;
-    return node;
+    const struct kvc_start *s = kvc_forest_start(f, node);
+    while (s->depth)
+        s = &f->starts[s->parent];
+    return f->roots[s->parent];
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Builds the prefix forest and the request columns while rows stream in.
  *
- * Memory, by hash table: 24 bytes an entry, at most half full, an entry for each node that is not
- * the first child of its parent; a child that continues its parent's chain costs no hash. The rest
- * is written in order and read in order (8 bytes a node for its id, two bits a node, 24 bytes a
- * hashed node, the request columns) and may leave memory for a file, see base/spill.h. */
+ * Memory: a hash table of 8 bytes a slot, 3/5 to 3/4 full when it is large, an entry for each node
+ * that is not the first child of its parent; a child that continues its parent's chain costs no
+ * hash. The rest is written in order and mostly read in order (8 bytes a node for its id, two bits a
+ * node, 16 bytes a hashed node, the request columns) and may leave memory for a file, see
+ * base/spill.h. */
 #ifndef KVC_TRACES_FOREST_H
 #define KVC_TRACES_FOREST_H
 

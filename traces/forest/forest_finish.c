@@ -168,7 +168,7 @@ static bool build_segments(struct finish *w)
             first = node;
             uint32_t parent = s - 1;
             if (start < f->n_starts && f->starts[start].node == node) {
-                uint64_t p = f->starts[start++].parent;
+                uint64_t p = kvc_forest_parent(f, &f->starts[start++]);
                 parent = p >= KVC_ROOT_BASE ? KVC_SEG_NONE : segment_of(w, p);
             }
             t->seg_parent[s] = parent;
@@ -314,6 +314,8 @@ static bool build(struct finish *w, uint32_t block_tokens, bool infer)
     struct kvc_forest *f = w->f;
     struct kvc_trace *t = w->t;
     t->block_tokens = block_tokens;
+    kvc_spill_free(f->spill, &f->id, &f->held[KVC_A_ID]); /* the bulk, no longer needed */
+    kvc_table_free(&f->table);
     if (!step(w, "sorting") || !kvc_forest_order(f, &w->order, &w->held_order) ||
         !step(w, "sorting"))
         return false;
@@ -322,7 +324,6 @@ static bool build(struct finish *w, uint32_t block_tokens, bool infer)
     if ((infer && !infer_outputs(f, w->order, block_tokens)) || !step(w, "cutting segments") ||
         !rank_segments(w) || w->n_segments >= KVC_SEG_NONE || !build_segments(w))
         return false;
-    kvc_spill_free(f->spill, &f->id, &f->held[KVC_A_ID]); /* the bulk, no longer needed */
     return build_columns(w);
 }
 

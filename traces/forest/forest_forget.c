@@ -32,11 +32,9 @@ struct kvc_forgetting {
     uint64_t *touch_ns; /* of each node where a row left its chain */
     uint64_t *live_end; /* of each start */
     uint8_t *came_back; /* of each start */
-    uint32_t *before;   /* starts in the 64-node words before, of the first words words */
-    size_t words;       /* all starts are in them */
     uint64_t closed;    /* nodes of key spaces that don't come again */
     uint16_t *dead;     /* nodes of each granule */
-    struct kvc_spill_array held_touch, held_end, held_back, held_before, held_dead;
+    struct kvc_spill_array held_touch, held_end, held_back, held_dead;
     uint64_t *bloom;
     uint64_t forgotten, unjudged_rows, unjudged_input, unjudged_known;
 };
@@ -57,7 +55,6 @@ void kvc_forgetting_destroy(struct kvc_forest *f)
     kvc_spill_free(f->spill, &g->touch_ns, &g->held_touch);
     kvc_spill_free(f->spill, &g->live_end, &g->held_end);
     kvc_spill_free(f->spill, &g->came_back, &g->held_back);
-    kvc_spill_free(f->spill, &g->before, &g->held_before);
     kvc_spill_free(f->spill, &g->dead, &g->held_dead);
     kvc_free(g->bloom);
     kvc_free(g);
@@ -87,7 +84,6 @@ static bool reserve(struct kvc_forest *f)
     size_t nodes = f->node_cap;
     if (g->held_touch.bytes < nodes * 8 &&
         (!kvc_spill_grow(f->spill, &g->touch_ns, &g->held_touch, nodes * 8, false) ||
-         !kvc_spill_grow(f->spill, &g->before, &g->held_before, nodes / 64 * 4, true) ||
          !kvc_spill_grow(f->spill, &g->dead, &g->held_dead, (nodes / GRANULE + 1) * 2, true)))
         return false;
     /* Each by itself: what is in a file is longer than asked for, by up to a page. */
@@ -96,16 +92,6 @@ static bool reserve(struct kvc_forest *f)
     size_t starts = f->n_starts + 1024 + f->n_starts / 8;
     return kvc_spill_grow(f->spill, &g->came_back, &g->held_back, starts, true) &&
            kvc_spill_grow(f->spill, &g->live_end, &g->held_end, starts * 8, true);
-}
-
-/* Which of the starts the one at or before node is. */
-static size_t start_index(const struct kvc_forest *f, uint64_t node)
-{
-    const struct kvc_forgetting *g = f->forgetting;
-    if (node >> 6 >= g->words)
-        return f->n_starts - 1;
-    uint64_t upto = f->is_start[node >> 6] << (63 - (node & 63));
-    return g->before[node >> 6] + (size_t)__builtin_popcountll(upto) - 1;
 }
 
 static bool bloom(struct kvc_forgetting *g, uint64_t parent, uint64_t id, bool add)
@@ -154,28 +140,28 @@ static uint64_t cut_before(const struct kvc_forest *f, uint64_t from, uint64_t b
     return DEAD;
 }
 
-bool kvc_forget_trim(struct kvc_forest *f, uint64_t start_node)
+bool kvc_forget_trim(struct kvc_forest *f, uint32_t start)
 {
     struct kvc_forgetting *g = f->forgetting;
-    size_t index = start_index(f, start_node);
-    uint64_t had = g->live_end[index], end = had;
+    const struct kvc_start *s = &f->starts[start];
+    uint64_t had = g->live_end[start], end = had;
     while (end != DEAD && g->clock_ns - g->touch_ns[end] > g->forget_ns)
-        end = cut_before(f, start_node, end);
+        end = cut_before(f, s->node, end);
     if (end == had)
         return end != DEAD;
-    g->live_end[index] = end;
+    g->live_end[start] = end;
     if (end == DEAD)
-        bloom(g, f->starts[index].parent, f->id[start_node], true);
+        bloom(g, kvc_forest_parent(f, s), f->id[s->node], true);
     else
         bloom(g, end, f->id[end + 1], true);
-    bury(f, end == DEAD ? start_node : end + 1, had);
+    bury(f, end == DEAD ? s->node : end + 1, had);
     return end != DEAD;
 }
 
 struct forget_walk {
-    uint64_t cur; /* node, or what stands for the root's parent */
-    size_t i;     /* ids that lead to it */
-    bool back;    /* it is in a chain that came back */
+    struct kvc_spot at;
+    size_t i;  /* ids that lead to it */
+    bool back; /* it is in a chain that came back */
 };
 
 /* Goes down a live chain from its start, leaving a stamp; true when the rest was appended to it or
@@ -183,71 +169,70 @@ struct forget_walk {
 static bool pass_chain(struct kvc_forest *f, struct forget_walk *w, const uint64_t *ids, size_t n)
 {
     struct kvc_forgetting *g = f->forgetting;
-    size_t index = start_index(f, w->cur);
-    uint64_t end = g->live_end[index];
-    size_t k = kvc_forest_follow(f, w->cur, ids + w->i, n - w->i);
-    k = k < end - w->cur ? k : (size_t)(end - w->cur);
-    w->cur += k;
+    uint64_t end = g->live_end[w->at.start];
+    size_t k = kvc_forest_follow(f, w->at.node, ids + w->i, n - w->i);
+    k = k < end - w->at.node ? k : (size_t)(end - w->at.node);
+    w->at.node += k;
     w->i += k;
-    w->back = g->came_back[index];
-    g->touch_ns[w->cur] = g->clock_ns;
+    w->back = g->came_back[w->at.start];
+    g->touch_ns[w->at.node] = g->clock_ns;
     if (w->i == n)
         return true;
-    if (w->cur + 1 != f->n_nodes) /* else the newest node has no child yet, nor had one */
+    if (w->at.node + 1 != f->n_nodes) /* else the newest node has no child yet, nor had one */
         return false;
     kvc_forest_append(f, ids + w->i, n - w->i);
-    w->cur = f->n_nodes - 1;
-    g->live_end[index] = w->cur;
-    g->touch_ns[w->cur] = g->clock_ns;
+    w->at.node = f->n_nodes - 1;
+    g->live_end[w->at.start] = w->at.node;
+    g->touch_ns[w->at.node] = g->clock_ns;
     return true;
 }
 
-static bool new_chain(struct kvc_forest *f, struct kvc_branch *b, struct forget_walk *w,
+static bool new_chain(struct kvc_forest *f, struct kvc_slot *slot, struct forget_walk *w,
                       const uint64_t *ids, size_t n, bool back)
 {
     struct kvc_forgetting *g = f->forgetting;
-    size_t index = f->n_starts;
-    for (; g->words <= f->n_nodes >> 6; g->words++)
-        g->before[g->words] = (uint32_t)f->n_starts;
-    if (!kvc_forest_new_start(f, b, w->cur, (uint32_t)w->i, ids[w->i]))
+    uint32_t index = (uint32_t)f->n_starts;
+    if (!kvc_forest_new_start(f, slot, w->at, (uint32_t)w->i, ids[w->i]))
         return false;
+    w->at.start = index;
     kvc_forest_append(f, ids + w->i + 1, n - w->i - 1);
-    w->cur = f->n_nodes - 1;
-    g->live_end[index] = w->cur;
+    w->at.node = f->n_nodes - 1;
+    g->live_end[index] = w->at.node;
     g->came_back[index] = back;
-    g->touch_ns[w->cur] = g->clock_ns;
+    g->touch_ns[w->at.node] = g->clock_ns;
     return true;
 }
 
-bool kvc_forget_walk(struct kvc_forest *f, uint64_t root, const struct kvc_row *row, bool prompt,
-                     uint64_t *end)
+bool kvc_forget_walk(struct kvc_forest *f, struct kvc_spot root, const struct kvc_row *row,
+                     bool prompt, uint64_t *end)
 {
     struct kvc_forgetting *g = f->forgetting;
     const uint64_t *ids = prompt ? row->ids : row->output_ids;
     size_t n = prompt ? row->n_ids : row->n_output_ids, known;
-    struct forget_walk w = { .cur = root };
+    struct forget_walk w = { .at = root };
     bool back = false, done = false;
     if ((!g->bloom && !(g->bloom = kvc_calloc(BLOOM_BITS / 64, 8))) || !reserve(f))
         return false;
     while (!done) {
-        struct kvc_branch *b = kvc_forest_slot(f, w.cur, ids[w.i]);
-        bool there = b->node != KVC_NODE_NONE;
+        struct kvc_slot *slot = kvc_forest_slot(f, w.at, (uint32_t)w.i, ids[w.i]);
+        bool there = slot->start != 0;
         known = w.i;
-        if (there && kvc_forget_trim(f, b->node)) {
-            w.cur = b->node;
+        if (there && kvc_forget_trim(f, slot->start - 1)) {
+            w.at.start = slot->start - 1;
+            w.at.node = f->starts[w.at.start].node;
             w.i++;
             done = pass_chain(f, &w, ids, n);
             known = w.i;
             back = done && w.i < n && w.back;
             continue;
         }
-        back = there || w.back || (g->forgotten && bloom(g, w.cur, ids[w.i], false));
-        if (!new_chain(f, b, &w, ids, n, back))
+        back = there || w.back || (g->forgotten && bloom(g, w.at.node, ids[w.i], false));
+        if (!new_chain(f, slot, &w, ids, n, back))
             return false;
         done = true;
     }
-    kvc_bit_set(f->cut_after, w.cur);
-    *end = w.cur;
+    kvc_bit_set(f->cut_after, w.at.node);
+    *end = w.at.node;
     if (back && prompt) {
         g->unjudged_rows++;
         g->unjudged_input += row->input_tokens;
@@ -262,9 +247,9 @@ enum kvc_status kvc_forest_close_spaces(struct kvc_forest *f, struct kvc_error *
     enum kvc_status status = kvc_forest_settle(f, err);
     if (status != KVC_OK || !g)
         return status;
-    if (f->branches)
-        memset(f->branches, 0xff, (f->branch_mask + 1) * sizeof(*f->branches));
-    f->n_branches = 0;
+    if (f->table.slots)
+        memset(f->table.slots, 0, f->table.n_slots * sizeof(*f->table.slots));
+    f->table.used = 0;
     g->clock_ns = 0;
     kvc_spill_drop(&f->held[KVC_A_ID], f->id, g->closed * 8, f->n_nodes * 8);
     kvc_spill_drop(&g->held_touch, g->touch_ns, g->closed * 8, f->n_nodes * 8);

@@ -7,30 +7,44 @@
 #ifndef KVC_TRACES_FOREST_NODES_H
 #define KVC_TRACES_FOREST_NODES_H
 
+#include "base/rng.h"
 #include "traces/forest/forest.h"
 
-/* Parents from here up stand for the roots of key spaces (UINT64_MAX - 1 - key). */
+/* Nodes from here up stand for the roots of key spaces (UINT64_MAX - 1 - key). */
 #define KVC_ROOT_BASE ((uint64_t)1 << 63)
 
 struct kvc_start {
-    uint64_t node, parent; /* parent >= KVC_ROOT_BASE: a root */
-    uint32_t depth;        /* blocks above it */
+    uint64_t node;
+    uint32_t parent; /* the start of its parent's chain, by number; of a root, its number in roots */
+    uint32_t depth;  /* blocks above it; 0: a root */
 };
 
-struct kvc_branch {
-    uint64_t id, parent, node; /* node KVC_NODE_NONE: empty slot */
+struct kvc_spot { /* where a walk has come to */
+    uint64_t node;
+    uint32_t start; /* of its chain; nothing where node stands for a root */
+};
+
+struct kvc_slot {
+    uint32_t hash, start; /* number of the start + 1; 0: empty */
+};
+
+struct kvc_table {
+    struct kvc_slot *slots;
+    size_t n_slots, used;
 };
 
 /* A row on its way in. Its path is looked up some rows ahead, a step at a time, so that the
  * memory each step needs is on its way while others are worked on. */
-#define KVC_PENDING 8
+#define KVC_PENDING 16
 struct kvc_pending {
     struct kvc_row row; /* ids point to the copies below */
     uint64_t *ids;
     size_t cap;
-    uint64_t cur; /* node reached by the first i ids, or what stands for the root's parent */
+    struct kvc_spot at; /* reached by the first i ids */
     size_t i;
-    enum { KVC_STEP_FIND, KVC_STEP_FOLLOW, KVC_STEP_WAIT } step;
+    uint32_t hash; /* of the block to find, */
+    uint32_t next; /* and the start that it probably is */
+    enum { KVC_STEP_FIND, KVC_STEP_CHECK, KVC_STEP_FOLLOW, KVC_STEP_WAIT } step;
 };
 
 enum kvc_forest_array {
@@ -38,6 +52,7 @@ enum kvc_forest_array {
     KVC_A_IS_START,
     KVC_A_CUT_AFTER,
     KVC_A_STARTS,
+    KVC_A_ROOTS,
     KVC_A_TIME,
     KVC_A_THINK,
     KVC_A_INPUT,
@@ -66,8 +81,9 @@ struct kvc_forest {
     size_t node_cap; /* a multiple of 64 */
     struct kvc_start *starts;
     size_t n_starts, start_cap;
-    struct kvc_branch *branches; /* open addressing, power of two */
-    size_t branch_mask, n_branches;
+    uint64_t *roots; /* what stands for them; one may occur again */
+    size_t n_roots;
+    struct kvc_table table;
 
     /* Rows in the order they came. NULL: no row has one. */
     uint64_t n_rows;
@@ -107,6 +123,13 @@ enum kvc_status kvc_forest_settle(struct kvc_forest *f, struct kvc_error *err);
 /* The start at or before node. */
 const struct kvc_start *kvc_forest_start(const struct kvc_forest *f, uint64_t node);
 
+/* The node above a start, or what stands for its root. */
+static inline uint64_t kvc_forest_parent(const struct kvc_forest *f, const struct kvc_start *s)
+{
+    const struct kvc_start *up = &f->starts[s->parent];
+    return s->depth ? up->node + (s->depth - 1 - up->depth) : f->roots[s->parent];
+}
+
 static inline uint32_t kvc_forest_depth(const struct kvc_forest *f, uint64_t node)
 {
     const struct kvc_start *s = kvc_forest_start(f, node);
@@ -123,14 +146,46 @@ uint64_t kvc_forest_ancestor(const struct kvc_forest *f, uint64_t node, uint32_t
 
 /* How many of the n ids the chain below node goes through. */
 size_t kvc_forest_follow(const struct kvc_forest *f, uint64_t node, const uint64_t *ids, size_t n);
-/* The slot of (parent, id): its entry, or an empty one. */
-struct kvc_branch *kvc_forest_slot(const struct kvc_forest *f, uint64_t parent, uint64_t id);
-/* Makes node n_nodes a start and fills the slot, which is empty or a dead entry of the same key.
- * Room for the node is there. */
-bool kvc_forest_new_start(struct kvc_forest *f, struct kvc_branch *slot, uint64_t parent,
+/* Makes node n_nodes a start below parent and fills the slot, which is empty or a dead entry of the
+ * same key. Room for the node is there. */
+bool kvc_forest_new_start(struct kvc_forest *f, struct kvc_slot *slot, struct kvc_spot parent,
                           uint32_t depth, uint64_t id);
 /* Appends ids to the newest chain. */
 void kvc_forest_append(struct kvc_forest *f, const uint64_t *ids, size_t n);
+
+/* ---- forest_table.c ---- */
+
+static inline struct kvc_slot *kvc_table_home(const struct kvc_table *t, uint32_t hash)
+{
+    return t->slots + ((uint64_t)hash * t->n_slots >> 32);
+}
+
+static inline bool kvc_forest_is_child(const struct kvc_forest *f, const struct kvc_start *s,
+                                       struct kvc_spot parent, uint32_t depth)
+{
+    return s->depth == depth &&
+           (depth ? s->parent == parent.start : f->roots[s->parent] == parent.node);
+}
+
+/* Of the block id below parent, which depth blocks lead to. */
+static inline uint32_t kvc_forest_hash(struct kvc_spot parent, uint32_t depth, uint64_t id)
+{
+    uint64_t from = depth ? (uint64_t)parent.start << 32 | depth : parent.node;
+    return (uint32_t)(kvc_mix64(id ^ (from * 0x9e3779b97f4a7c15u)) >> 32);
+}
+
+/* The first slot of that hash, most often the only one, or an empty one. */
+struct kvc_slot *kvc_table_probe(const struct kvc_table *t, uint32_t hash);
+/* The slot of the block: its entry, or an empty one with its hash. */
+struct kvc_slot *kvc_forest_slot(const struct kvc_forest *f, struct kvc_spot parent,
+                                 uint32_t depth, uint64_t id);
+/* Makes room; false: no memory. */
+bool kvc_table_enlarge(struct kvc_forest *f);
+static inline bool kvc_table_grow(struct kvc_forest *f)
+{
+    return (f->table.used + 1) * 4 <= f->table.n_slots * 3 || kvc_table_enlarge(f);
+}
+void kvc_table_free(struct kvc_table *t);
 
 /* The row's columns at index n_rows. */
 bool kvc_forest_put_row(struct kvc_forest *f, const struct kvc_row *row, uint64_t prompt,
@@ -147,11 +202,11 @@ struct kvc_forgetting *kvc_forgetting_create(uint64_t forget_ns);
 void kvc_forgetting_destroy(struct kvc_forest *f);
 /* As the forest's walk, for a row at time_ns; judged: of a prompt, so that what can't be judged is
  * counted. */
-bool kvc_forget_walk(struct kvc_forest *f, uint64_t root, const struct kvc_row *row, bool prompt,
-                     uint64_t *end);
+bool kvc_forget_walk(struct kvc_forest *f, struct kvc_spot root, const struct kvc_row *row,
+                     bool prompt, uint64_t *end);
 void kvc_forget_clock(struct kvc_forest *f, uint64_t time_ns);
-/* Drops what is too old from a chain; false when nothing of it is left. */
-bool kvc_forget_trim(struct kvc_forest *f, uint64_t start_node);
+/* Drops what is too old from the chain of that start; false when nothing of it is left. */
+bool kvc_forget_trim(struct kvc_forest *f, uint32_t start);
 void kvc_forget_count(const struct kvc_forest *f, struct kvc_forest_counts *out);
 
 /* ---- sessions ---- */

@@ -180,9 +180,9 @@ static uint64_t path_ids(const struct kvc_forest *f, uint64_t node, uint64_t *id
     for (;;) {
         const struct kvc_start *s = kvc_forest_start(f, node);
         memcpy(ids + s->depth, f->id + s->node, ((size_t)(node - s->node) + 1) * sizeof(*ids));
-        if (s->parent >= KVC_ROOT_BASE)
-            return UINT64_MAX - 1 - s->parent;
-        node = s->parent;
+        node = kvc_forest_parent(f, s);
+        if (!s->depth)
+            return UINT64_MAX - 1 - node;
     }
 }
 
