@@ -446,8 +446,8 @@ static void gather_moe(const struct kvc_kernel_store *s, int at, const char *nam
 
 #define SKEW 1.6 /* of power_law_1.2, which served runs fit best (docs/models.md) */
 
-bool kvc_kernels_moe(struct kvc_kernels *kernels, enum kvc_dtype dtype, const struct kvc_llm *llm,
-                     uint32_t tp, uint32_t ep, struct kvc_moe *out)
+bool kvc_kernels_moe(struct kvc_kernels *kernels, enum kvc_dtype dtype, bool narrow,
+                     const struct kvc_llm *llm, uint32_t tp, uint32_t ep, struct kvc_moe *out)
 {
     const double site[KVC_KERNEL_SITE] = {llm->hidden, (double)llm->expert_intermediate / tp,
                                           llm->top_k,  llm->experts, ep, SKEW};
@@ -455,6 +455,9 @@ bool kvc_kernels_moe(struct kvc_kernels *kernels, enum kvc_dtype dtype, const st
     const char *const *name = moe_keys(dtype);
 
     memset(out, 0, sizeof *out);
+    for (int at = OWN; narrow && at <= LIKE_FOREIGN && out->n == 0; at++)
+        if (store_at(kernels, at))
+            gather_moe(store_at(kernels, at), at, name[0], site, out);
     for (size_t i = 0; i < 2 && out->n == 0; i++) {
         const struct kvc_kernel_store *s = store_at(kernels, order[i]);
         for (size_t j = 0; s && j < 2 && name[j]; j++)

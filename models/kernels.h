@@ -72,9 +72,10 @@ struct kvc_moe {
     struct kvc_kernel_answer kernel[4];
     double octaves; /* to the nearest measured shape */
 };
-/* Experts cut into tp slices, or dealt whole to ep ranks. false: no table of this dtype. */
-bool kvc_kernels_moe(struct kvc_kernels *kernels, enum kvc_dtype dtype, const struct kvc_llm *llm,
-                     uint32_t tp, uint32_t ep, struct kvc_moe *out);
+/* Experts cut into tp slices, or dealt whole to ep ranks. narrow: 4-bit experts get 8-bit
+ * activations, were it by another backend's kernel. false: no table of this dtype. */
+bool kvc_kernels_moe(struct kvc_kernels *kernels, enum kvc_dtype dtype, bool narrow,
+                     const struct kvc_llm *llm, uint32_t tp, uint32_t ep, struct kvc_moe *out);
 double kvc_moe_ns(const struct kvc_moe *moe, double tokens);
 
 /* What was asked for, in order: name, what it is, kind and source. */

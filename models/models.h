@@ -104,6 +104,8 @@ struct kvc_step_config {
     const char *backend; /* "vllm" */
     enum kvc_dtype weights, kv;
     uint32_t tp, pp, ep;
+    bool quantise_apart; /* the engine's version launches fp8 quantisation by itself */
+    bool narrow_experts; /* experts of 4-bit weights get 8-bit activations, whose tables go first */
 };
 
 struct kvc_step_model;
@@ -162,6 +164,7 @@ struct kvc_time_band {
     double ttft_low, ttft_high, tpot_low, tpot_high; /* factors: 0.8, 1.25 .. */
     const char *source;
     const char *widened; /* why it is wider than its source says; NULL: it isn't */
+    const char *regime;  /* dense, moe or assumed: what the step model rests on */
 };
 void kvc_step_band(const struct kvc_step_model *model, uint32_t flags, struct kvc_time_band *out);
 

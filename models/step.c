@@ -232,9 +232,11 @@ void kvc_step_band(const struct kvc_step_model *model, uint32_t flags, struct kv
                  !model->llm.kv_lora_rank && !model->llm.linear_layers;
 
     if (model->llm.experts)
-        *out = known && model->moe_measured ? model->engine.moe : model->engine.assumed;
-    else
-        *out = known ? model->engine.dense : model->engine.assumed;
+        known = known && model->moe_measured;
+    *out = !known ? model->engine.assumed : model->llm.experts ? model->engine.moe : model->engine.dense;
+    out->regime = !known ? "assumed" : model->llm.experts ? "moe" : "dense";
+    if (!model->measured)
+        widen(out, 1.25, 1.25, "another GPU's kernels, as shares of this one's peaks");
     if (flags & KVC_STEP_OUTSIDE)
         widen(out, 1.25, 1.25, "tokens, sequences or context beyond the measured tables");
     else if (flags & KVC_STEP_PAST)

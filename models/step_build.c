@@ -294,7 +294,7 @@ static enum kvc_status check_shape(const struct kvc_step_config *c, struct kvc_e
     return KVC_OK;
 }
 
-static enum kvc_status build(struct kvc_step_model *m, struct kvc_error *err)
+static enum kvc_status build(struct kvc_step_model *m, bool narrow_experts, struct kvc_error *err)
 {
     struct kvc_gemm head;
     struct parts *p = kvc_calloc(1, sizeof *p);
@@ -307,9 +307,9 @@ static enum kvc_status build(struct kvc_step_model *m, struct kvc_error *err)
         m->tp == 1 ||
         kvc_kernels_allreduce(m->kernels, m->tp, m->engine.custom_allreduce_max_bytes.value,
                               &p->allreduce);
-    m->moe_table = m->llm.experts && kvc_kernels_moe(m->kernels, m->weights, &m->llm,
-                                                     m->ep > 1 ? 1 : m->tp,
-                                                     m->ep > 1 ? m->ep : 1, &p->moe);
+    m->moe_table = m->llm.experts &&
+                   kvc_kernels_moe(m->kernels, m->weights, narrow_experts, &m->llm,
+                                   m->ep > 1 ? 1 : m->tp, m->ep > 1 ? m->ep : 1, &p->moe);
     m->moe_measured = m->moe_table && p->moe.octaves == 0 && !p->moe.kernel[0].borrowed;
     status = layer_products(&p->products, m, err);
     if (status == KVC_OK)
@@ -341,6 +341,8 @@ enum kvc_status kvc_step_model_create_with(struct kvc_step_model **out,
     m->llm = *config->llm;
     m->gpu = *config->gpu;
     m->engine = *engine;
+    m->engine.fuses_quantise &= !config->quantise_apart &&
+                                !(config->weights == KVC_FP8_BLOCK && strcmp(engine->backend, "vllm") == 0);
     m->weights = config->weights;
     m->plain = kvc_llm_plain_dtype(config->llm, config->weights);
     m->kv = config->kv;
@@ -353,7 +355,7 @@ enum kvc_status kvc_step_model_create_with(struct kvc_step_model **out,
         (double)kvc_llm_weight_bytes(config->llm, config->weights) / config->tp;
     status = kvc_kernels_load(&m->kernels, config->gpu, engine->backend, err);
     if (status == KVC_OK)
-        status = build(m, err);
+        status = build(m, config->narrow_experts, err);
     if (status != KVC_OK) {
         kvc_step_model_destroy(m);
         return status;

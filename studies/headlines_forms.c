@@ -84,7 +84,7 @@ static enum kvc_status both_models(struct kvc_step_model *m[2], const char *gpu,
     for (size_t k = 0; k < 2 && status == KVC_OK; k++) {
         const struct kvc_step_config config = {
             kvc_llm_find("Llama-3.1-8B"), kvc_gpu_find(gpu), "vllm", KVC_BF16,
-            k ? KVC_FP8 : KVC_BF16, 1, 1, 1};
+            k ? KVC_FP8 : KVC_BF16, 1, 1, .ep = 1};
         status = kvc_step_model_create(&m[k], &config, err);
     }
     return status;

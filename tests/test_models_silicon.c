@@ -70,7 +70,7 @@ static void take_row(const struct test_csv *csv, struct group *g)
         tpot <= 0 || g->n == MOST)
         return;
     struct kvc_step_config config = {
-        kvc_llm_find(llm), kvc_gpu_find(g->gpu), "vllm", g->weights, g->kv, tp, 1, 1};
+        kvc_llm_find(llm), kvc_gpu_find(g->gpu), "vllm", g->weights, g->kv, tp, 1, .ep = 1};
     if (kvc_step_model_create(&m, &config, NULL) != KVC_OK)
         return;
     double ns = (double)kvc_step_ns(m, NULL, 0, (uint32_t)c, (uint64_t)(c * (isl + osl / 2)),
@@ -159,7 +159,7 @@ static void lone_prefill_beside_measured_ttft(void **state)
                                          KVC_FP8,
                                          (uint32_t)test_csv_number(&csv, "tp_size"),
                                          1,
-                                         1};
+                                         .ep = 1};
         if (strcmp(test_csv_get(&csv, "model_path"), "meta-llama/Llama-3.1-70B") != 0 ||
             strcmp(test_csv_get(&csv, "gemm_quant_mode"), "fp8") != 0 ||
             strcmp(test_csv_get(&csv, "backend"), "vllm") != 0 ||
@@ -194,7 +194,7 @@ static void kv_room_beside_engine_statements(void **state)
      * step */
     rtx4090.memory_bytes.value = 25250627584.0;
     struct kvc_step_config config = {
-        kvc_llm_find("Llama-3.1-8B"), &rtx4090, "vllm", KVC_BF16, KVC_BF16, 1, 1, 1};
+        kvc_llm_find("Llama-3.1-8B"), &rtx4090, "vllm", KVC_BF16, KVC_BF16, 1, 1, .ep = 1};
     assert_int_equal(kvc_step_model_create(&m, &config, &err), KVC_OK);
     double slack = kvc_engine_find("vllm")->memory_overhead_bytes.value;
     double tokens = (double)kvc_step_kv_capacity_bytes(m, 0.9, 2048) / 131072;
@@ -206,7 +206,7 @@ static void kv_room_beside_engine_statements(void **state)
 
     /* llmd_routing: 307,328 tokens a pod, Qwen3-32B; GPUs a pod not stated, two H100 fit */
     config = (struct kvc_step_config){
-        kvc_llm_find("Qwen3-32B"), kvc_gpu_find("h100_sxm"), "vllm", KVC_BF16, KVC_BF16, 2, 1, 1};
+        kvc_llm_find("Qwen3-32B"), kvc_gpu_find("h100_sxm"), "vllm", KVC_BF16, KVC_BF16, 2, 1, .ep = 1};
     assert_int_equal(kvc_step_model_create(&m, &config, &err), KVC_OK);
     tokens = (double)kvc_step_kv_capacity_bytes(m, 0.9, 8192) / 262144;
     print_message("Qwen3-32B on 2 x H100 (assumed): %.0f tokens, the pods had 307328 (%+.1f %%)\n",

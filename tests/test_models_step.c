@@ -13,12 +13,13 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "models/models.h"
+#include "models/profiles.h"
 
 static struct kvc_step_model *build(const char *llm, const char *gpu, enum kvc_dtype weights,
                                     enum kvc_dtype kv, uint32_t tp)
 {
     struct kvc_step_config config = {
-        kvc_llm_find(llm), kvc_gpu_find(gpu), "vllm", weights, kv, tp, 1, 1};
+        kvc_llm_find(llm), kvc_gpu_find(gpu), "vllm", weights, kv, tp, 1, .ep = 1};
     struct kvc_step_model *m = NULL;
     struct kvc_error err = {0};
 
@@ -253,7 +254,7 @@ static void bad_shapes_are_refused_in_words(void **state)
 {
     (void)state;
     struct kvc_step_config c = {
-        kvc_llm_find("Llama-3.1-70B"), kvc_gpu_find("h200_sxm"), "vllm", KVC_FP8, KVC_FP8, 3, 1, 1};
+        kvc_llm_find("Llama-3.1-70B"), kvc_gpu_find("h200_sxm"), "vllm", KVC_FP8, KVC_FP8, 3, 1, .ep = 1};
     expect_refusal(&c, KVC_ERR_USAGE, "heads");
     c.tp = 0;
     expect_refusal(&c, KVC_ERR_USAGE, "0 does not divide");
@@ -291,7 +292,7 @@ static void all_profiles_build_or_say_why(void **state)
     for (const char *const *l = kvc_llm_names(); *l; l++) {
         for (const char *const *g = kvc_gpu_names(); *g; g++) {
             struct kvc_step_config c = {
-                kvc_llm_find(*l), kvc_gpu_find(*g), "vllm", KVC_FP8, KVC_FP8, 8, 1, 1};
+                kvc_llm_find(*l), kvc_gpu_find(*g), "vllm", KVC_FP8, KVC_FP8, 8, 1, .ep = 1};
             struct kvc_step_model *m = NULL;
             struct kvc_error err = {0};
             if (kvc_step_model_create(&m, &c, &err) != KVC_OK) {
@@ -324,7 +325,9 @@ static void bands_follow_the_evidence(void **state)
     kvc_step_band(b, 0, &assumed);
     assert_true(known.tpot_high < assumed.tpot_high && known.tpot_low > assumed.tpot_low);
     assert_true(known.ttft_high < assumed.ttft_high && known.ttft_low > assumed.ttft_low);
-    assert_non_null(strstr(assumed.source, "assumed"));
+    assert_string_equal(known.regime, "dense");
+    assert_string_equal(assumed.regime, "assumed");
+    assert_non_null(strstr(assumed.widened, "another GPU"));
     assert_null(known.widened);
 
     /* and what no table covers is said, and widens it */
@@ -356,7 +359,7 @@ static void expert_parallel_is_near_tensor_parallel(void **state)
                                 KVC_FP8,
                                 4,
                                 1,
-                                1};
+                                .ep = 1};
     struct kvc_step_model *slices, *whole;
     assert_int_equal(kvc_step_model_create(&slices, &c, NULL), KVC_OK);
     c.ep = 4;
@@ -395,16 +398,19 @@ static void empty_steps_and_hosts_share(void **state)
     (void)state;
     struct kvc_step_model *m = build("Llama-3.1-8B", "h100_sxm", KVC_BF16, KVC_BF16, 1);
     struct kvc_chunk c = {100, 0};
-    uint64_t host = 1, with;
+    const struct kvc_engine_profile *e = kvc_engine_find("vllm");
+    uint64_t host = 1, with, step = (uint64_t)e->host_per_step_ns.value,
+             sequence = (uint64_t)e->host_per_sequence_ns.value,
+             prefill = (uint64_t)e->host_per_prefill_step_ns.value;
     assert_int_equal(kvc_step_ns(m, NULL, 0, 0, 0, 0, &host), 0);
     assert_int_equal(host, 0);
     /* h0 + h1 n, and hp with a prefill */
     kvc_step_ns(m, NULL, 0, 10, 1000, 10, &host);
-    assert_int_equal(host, 166000 + 85000);
+    assert_int_equal(host, step + 10 * sequence);
     with = kvc_step_ns(m, &c, 1, 10, 1000, 11, &host);
-    assert_int_equal(host, 166000 + 11 * 8500 + 2400000);
+    assert_int_equal(host, step + 11 * sequence + prefill);
     assert_true(with > host);
-    assert_int_equal(kvc_step_front_ns(m), 50000000);
+    assert_int_equal(kvc_step_front_ns(m), (uint64_t)e->front_end_ns.value);
     kvc_step_model_destroy(m);
 }
 
@@ -412,7 +418,7 @@ static void running_out_of_memory_is_clean(void **state)
 {
     (void)state;
     struct kvc_step_config config = {
-        kvc_llm_find("Llama-3.1-8B"), kvc_gpu_find("mi300x"), "vllm", KVC_BF16, KVC_BF16, 1, 1, 1};
+        kvc_llm_find("Llama-3.1-8B"), kvc_gpu_find("mi300x"), "vllm", KVC_BF16, KVC_BF16, 1, 1, .ep = 1};
     struct kvc_error err = {0};
     for (uint64_t n = 1; n < 10000; n++) {
         struct kvc_step_model *m = NULL;

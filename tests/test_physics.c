@@ -38,7 +38,7 @@ static struct kvc_scenario *scenario(const char *gpu)
 
 static struct kvc_step_model *model_on(const struct kvc_gpu *gpu, const char *llm, uint32_t tp)
 {
-    struct kvc_step_config config = {kvc_llm_find(llm), gpu, "vllm", KVC_BF16, KVC_BF16, tp, 1, 1};
+    struct kvc_step_config config = {kvc_llm_find(llm), gpu, "vllm", KVC_BF16, KVC_BF16, tp, 1, .ep = 1};
     struct kvc_step_model *m = NULL;
     struct kvc_error err = {0};
 

@@ -51,7 +51,7 @@ static void zero(struct kvc_token_table *t)
 static struct kvc_step_model *constant_model(double step_ns, double sequence_ns)
 {
     struct kvc_step_config config = {kvc_llm_find("Llama-3.1-8B"), kvc_gpu_find("h100_sxm"),
-                                     "vllm", KVC_BF16, KVC_BF16, 1, 1, 1};
+                                     "vllm", KVC_BF16, KVC_BF16, 1, 1, .ep = 1};
     struct kvc_step_model *m = NULL;
 
     assert_int_equal(kvc_step_model_create(&m, &config, NULL), KVC_OK);
