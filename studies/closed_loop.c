@@ -7,7 +7,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/rng.h"
 
 struct request {
     uint32_t input, output, done;
@@ -21,24 +20,17 @@ struct run {
     struct request *r;
     struct kvc_chunk *chunk;
     uint32_t *decoding;
-    uint32_t n_decoding, filling, admitted, sent, ended;
+    /* filling..admitted have part of their prompt, admitted..received wait in the engine */
+    uint32_t n_decoding, filling, admitted, received, sent, ended;
+    uint32_t waited, unheard; /* decode steps since prompts could go, since requests were received */
     size_t n_chunks;
     uint64_t decode_steps, next_end, context;
     double now, kv_used;
 };
 
-static uint32_t length(const struct kvc_closed_loop *l, uint32_t longest, uint64_t *rng)
-{
-    double share = l->shortest + (1 - l->shortest) * kvc_rng_unit(rng);
-    uint32_t n = (uint32_t)(share * longest + 0.5);
-
-    return n ? n : 1;
-}
-
 static bool start(struct run *x)
 {
     const struct kvc_closed_loop *l = x->loop;
-    uint64_t rng = kvc_rng_stream(l->seed, "closed loop");
 
     x->r = kvc_calloc(l->requests, sizeof *x->r);
     x->chunk = kvc_malloc(l->clients, sizeof *x->chunk);
@@ -46,8 +38,8 @@ static bool start(struct run *x)
     if (!x->r || !x->chunk || !x->decoding)
         return false;
     for (uint32_t i = 0; i < l->requests; i++) {
-        x->r[i].input = length(l, l->input, &rng);
-        x->r[i].output = length(l, l->output, &rng);
+        x->r[i].input = l->length[i].input;
+        x->r[i].output = l->length[i].output;
     }
     x->sent = l->clients < l->requests ? l->clients : l->requests;
     return true;
@@ -63,21 +55,83 @@ static double kv_of(const struct request *r)
     return (double)r->input + r->output;
 }
 
+static double arrival(const struct run *x, uint32_t i)
+{
+    return x->r[i].sent_ns + x->loop->host.front_ns / 2;
+}
+
+/* A step with prefill, and an engine with nothing to do, look for requests at once. */
+static void receive(struct run *x)
+{
+    if (x->n_decoding && !x->n_chunks && ++x->unheard < x->loop->batching.receive_steps)
+        return;
+    x->unheard = 0;
+    while (x->received < x->sent && arrival(x, x->received) <= x->now)
+        x->received++;
+}
+
+/* Whether the i-th may run beside so many sequences that use so much KV. */
+static bool fits(const struct run *x, uint32_t i, uint32_t beside, double kv_used)
+{
+    const struct kvc_batching *b = &x->loop->batching;
+
+    return i < x->received && (!b->slots || beside < b->slots) &&
+           (kv_used + kv_of(&x->r[i]) <= x->loop->kv_tokens || beside == 0);
+}
+
 static bool may_admit(const struct run *x)
 {
-    const struct request *r = &x->r[x->admitted];
+    return fits(x, x->admitted, running(x), x->kv_used);
+}
 
-    return x->admitted < x->sent && r->sent_ns + x->loop->host.front_ns / 2 <= x->now &&
-           (x->kv_used + kv_of(r) <= x->loop->kv_tokens || running(x) == 0);
+/* Whether the tokens of a prompt that are left go into what is left of the budget. */
+static bool may_start(const struct run *x, const struct request *r, uint32_t budget)
+{
+    const struct kvc_batching *b = &x->loop->batching;
+
+    return budget && (!b->whole_prompts || r->input <= budget || r->input > b->max_batched_tokens ||
+                      running(x) == 0);
+}
+
+/* Tokens of the prompts that could go now. */
+static uint64_t tokens_ready(const struct run *x, uint32_t budget)
+{
+    uint64_t tokens = 0;
+    double kv = x->kv_used;
+
+    for (uint32_t i = x->admitted; fits(x, i, running(x) + i - x->admitted, kv); i++) {
+        if (tokens + x->r[i].input > budget)
+            break;
+        tokens += x->r[i].input;
+        kv += kv_of(&x->r[i]);
+    }
+    return tokens;
+}
+
+/* Prompts wait for more of them as long as there is something to decode. */
+static bool hold_back(struct run *x, uint32_t budget)
+{
+    const struct kvc_batching *b = &x->loop->batching;
+
+    if (!b->wait_steps || !x->n_decoding || x->filling < x->admitted || !may_admit(x))
+        return false;
+    if (x->waited < b->wait_steps && tokens_ready(x, budget) + x->n_decoding < b->wait_tokens) {
+        x->waited++;
+        return true;
+    }
+    x->waited = 0;
+    return false;
 }
 
 /* Chunks of the step within budget; requests are admitted as long as some of it is left. */
 static void plan_prefill(struct run *x, uint32_t budget)
 {
     x->n_chunks = 0;
+    if (hold_back(x, budget))
+        return;
     for (uint32_t i = x->filling; budget; i++) {
         if (i == x->admitted) {
-            if (!may_admit(x))
+            if (!may_admit(x) || !may_start(x, &x->r[i], budget))
                 return;
             x->kv_used += kv_of(&x->r[x->admitted++]);
         }
@@ -154,10 +208,12 @@ static void begin_decodes(struct run *x)
 static void step(struct run *x)
 {
     const struct kvc_closed_loop *l = x->loop;
-    bool alone = l->prefill_first && (x->filling < x->admitted || may_admit(x));
-    uint32_t n_decode = alone ? 0 : x->n_decoding, n_first = 0;
+    uint32_t most = l->batching.max_batched_tokens, n_first = 0;
 
-    plan_prefill(x, l->max_batched_tokens > n_decode ? l->max_batched_tokens - n_decode : 0);
+    receive(x);
+    bool alone = l->batching.prefill_first && (x->filling < x->admitted || may_admit(x));
+    uint32_t n_decode = alone ? 0 : x->n_decoding;
+    plan_prefill(x, most > n_decode ? most - n_decode : 0);
     if (running(x) > x->out->peak_running)
         x->out->peak_running = running(x);
     while (x->filling + n_first < x->admitted &&
@@ -183,8 +239,8 @@ enum kvc_status kvc_closed_loop_run(const struct kvc_closed_loop *loop,
     if (!start(&x))
         status = kvc_fail_nomem(err);
     while (status == KVC_OK && x.ended < loop->requests) {
-        if (running(&x) == 0 && !may_admit(&x))
-            x.now = x.r[x.admitted].sent_ns + loop->host.front_ns / 2;
+        if (running(&x) == 0 && x.admitted == x.received && arrival(&x, x.received) > x.now)
+            x.now = arrival(&x, x.received);
         step(&x);
     }
     out->ttft_ns /= loop->requests;

@@ -11,16 +11,28 @@ struct kvc_host_costs { /* instead of those in the step model's profile */
     double front_ns;                         /* of each request, half of it on each way */
 };
 
+struct kvc_request_length {
+    uint32_t input, output; /* tokens, at least 1 each */
+};
+
+/* How an engine batches; all zero but max_batched_tokens: chunks beside decodes, as vLLM. */
+struct kvc_batching {
+    uint32_t max_batched_tokens;
+    uint32_t slots;         /* sequences that run at once; 0: no limit */
+    bool prefill_first;     /* prefill steps hold no decodes (SGLang) */
+    bool whole_prompts;     /* a prompt goes in one step (TensorRT-LLM) unless it never fits */
+    uint32_t wait_steps;    /* prompts wait so many decode steps (TensorRT-LLM) .. */
+    uint32_t wait_tokens;   /* .. unless they and the decodes make so many tokens */
+    uint32_t receive_steps; /* requests are looked for every so many decode steps (SGLang) */
+};
+
 struct kvc_closed_loop {
     const struct kvc_step_model *model;
     struct kvc_host_costs host;
+    struct kvc_batching batching;
     uint32_t clients, requests;
-    uint32_t input, output; /* tokens of the longest request */
-    double shortest;        /* lengths are uniform in [shortest, 1] of these; 1: all alike */
-    uint64_t seed;
-    uint32_t max_batched_tokens;
-    bool prefill_first;     /* prefill steps hold no decodes (SGLang) */
-    double kv_tokens;       /* room; a request takes input + output when admitted */
+    const struct kvc_request_length *length; /* [requests], in the order they are sent */
+    double kv_tokens; /* room; a request takes input + output when admitted */
 };
 
 struct kvc_closed_loop_result { /* means over all requests, the burst at the start included */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Engine rows: labels repaired and repeats found on a hand-made table, what is skipped and why; the
- * closed loop against sums of step times, and against the replay. */
+ * Engine rows: labels repaired and repeats found on a hand-made table, what is skipped and why. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +14,6 @@
 
 #include "models/profiles.h"
 #include "studies/engine_study.h"
-#include "tests/tiny_trace.h"
 
 /* ---- tables ---- */
 
@@ -134,141 +132,12 @@ static void a_table_of_another_kind_is_refused(void **state)
     unlink(path);
 }
 
-/* ---- closed loop ---- */
-
-static struct kvc_step_model *build(void)
-{
-    struct kvc_step_config config = {kvc_llm_find("Llama-3.1-8B"), kvc_gpu_find("h100_sxm"),
-                                     "vllm", KVC_BF16, KVC_BF16, 1, 1, 1};
-    struct kvc_step_model *m = NULL;
-
-    assert_int_equal(kvc_step_model_create(&m, &config, NULL), KVC_OK);
-    return m;
-}
-
-static struct kvc_closed_loop loop_of(const struct kvc_step_model *m, uint32_t clients)
-{
-    const struct kvc_engine_profile *e = kvc_engine_find("vllm");
-
-    return (struct kvc_closed_loop){
-        m, {e->host_per_step_ns.value, e->host_per_sequence_ns.value,
-            e->host_per_prefill_step_ns.value, e->front_end_ns.value},
-        clients, clients, 1000, 100, 1, 0, 8192, false, 1e9};
-}
-
-static double sum_of_decodes(const struct kvc_step_model *m, uint32_t n, uint32_t input,
-                             uint32_t output)
-{
-    double sum = 0;
-
-    for (uint32_t g = 1; g < output; g++)
-        sum += (double)kvc_step_ns(m, NULL, 0, n, (uint64_t)n * (input + g), n, NULL);
-    return sum;
-}
-
-static void alike_clients_take_the_sum_of_steps(void **state)
-{
-    struct kvc_step_model *m = build();
-
-    (void)state;
-    for (uint32_t n = 1; n <= 4; n++) {
-        struct kvc_closed_loop l = loop_of(m, n);
-        struct kvc_chunk chunks[4] = {{1000, 0}, {1000, 0}, {1000, 0}, {1000, 0}};
-        struct kvc_closed_loop_result r;
-        double first = (double)kvc_step_ns(m, chunks, n, 0, 0, n, NULL) + l.host.front_ns;
-        double token = sum_of_decodes(m, n, 1000, 100) / 99;
-        l.requests = 3 * n; /* cohorts in lock-step */
-        assert_int_equal(kvc_closed_loop_run(&l, &r, NULL), KVC_OK);
-        assert_true(fabs(r.ttft_ns - first) < 10);
-        assert_true(fabs(r.tpot_ns - token) < 10);
-        assert_int_equal(r.peak_running, n);
-        assert_int_equal(r.steps, 3 * 100);
-    }
-    kvc_step_model_destroy(m);
-}
-
-static void a_long_prompt_goes_in_chunks(void **state)
-{
-    struct kvc_step_model *m = build();
-    struct kvc_closed_loop l = loop_of(m, 1);
-    struct kvc_closed_loop_result r;
-    struct kvc_chunk a = {600, 0}, b = {400, 600};
-
-    (void)state;
-    l.max_batched_tokens = 600;
-    assert_int_equal(kvc_closed_loop_run(&l, &r, NULL), KVC_OK);
-    double steps = (double)kvc_step_ns(m, &a, 1, 0, 0, 0, NULL) +
-                   (double)kvc_step_ns(m, &b, 1, 0, 0, 1, NULL);
-    assert_true(fabs(r.ttft_ns - steps - l.host.front_ns) < 10);
-    assert_true(r.flags & KVC_STEP_PAST);
-    kvc_step_model_destroy(m);
-}
-
-/* Room for one request: the second waits for the whole of the first. */
-static void full_memory_makes_a_queue(void **state)
-{
-    struct kvc_step_model *m = build();
-    struct kvc_closed_loop l = loop_of(m, 2);
-    struct kvc_closed_loop_result r;
-    struct kvc_chunk c = {1000, 0};
-
-    (void)state;
-    l.kv_tokens = 1500;
-    assert_int_equal(kvc_closed_loop_run(&l, &r, NULL), KVC_OK);
-    double first = (double)kvc_step_ns(m, &c, 1, 0, 0, 1, NULL);
-    double whole = first + sum_of_decodes(m, 1, 1000, 100);
-    assert_int_equal(r.peak_running, 1);
-    assert_true(fabs(r.ttft_ns - (first + l.host.front_ns + whole / 2)) < 10);
-    kvc_step_model_destroy(m);
-}
-
-/* The replay schedules the same requests by code of its own. */
-static void the_replay_agrees(void **state)
-{
-    static struct tiny_row rows[80];
-    struct kvc_replay_options options = {.struct_size = sizeof options, .skip_bounds = true};
-    static const char *const keys[][2] = {
-        {"model", "llama-3.1-8b"}, {"cluster.gpu", "h100-sxm"}, {"arrivals.mode", "closed"},
-        {"arrivals.concurrency", "8"}, {"engine.max_batched_tokens", "8192"}};
-    struct kvc_step_model *m = build();
-    struct kvc_closed_loop l = loop_of(m, 8);
-    struct kvc_closed_loop_result r;
-    struct kvc_scenario *sc = NULL;
-    struct kvc_result *twin = NULL;
-
-    (void)state;
-    for (size_t i = 0; i < 80; i++)
-        rows[i] = (struct tiny_row){.input_tokens = 3000, .output_tokens = 60,
-                                    .session = KVC_ID_NONE, .think_ns = KVC_TIME_NONE};
-    l.requests = 80;
-    l.input = 3000; /* three prompts a step: cohorts spread out */
-    l.output = 60;
-    assert_int_equal(kvc_closed_loop_run(&l, &r, NULL), KVC_OK);
-    assert_int_equal(kvc_scenario_create(&sc, NULL, NULL), KVC_OK);
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        assert_int_equal(kvc_scenario_set(sc, keys[i][0], keys[i][1], NULL), KVC_OK);
-    struct kvc_trace *t = tiny_trace(rows, 80, 16, true);
-    assert_int_equal(kvc_replay_run(&twin, t, sc, &options, NULL), KVC_OK);
-    if (fabs(twin->ttft_ms.mean * 1e6 / r.ttft_ns - 1) > 0.02 ||
-        fabs(twin->tpot_ms.mean * 1e6 / r.tpot_ns - 1) > 0.02)
-        fail_msg("TTFT %g ms, the replay's %g; TPOT %g ms, the replay's %g", r.ttft_ns / 1e6,
-                 twin->ttft_ms.mean, r.tpot_ns / 1e6, twin->tpot_ms.mean);
-    tiny_trace_free(t);
-    kvc_result_destroy(twin);
-    kvc_scenario_destroy(sc);
-    kvc_step_model_destroy(m);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels_are_repaired_and_repeats_found),
         cmocka_unit_test(what_is_not_predicted_is_counted),
         cmocka_unit_test(a_table_of_another_kind_is_refused),
-        cmocka_unit_test(alike_clients_take_the_sum_of_steps),
-        cmocka_unit_test(a_long_prompt_goes_in_chunks),
-        cmocka_unit_test(full_memory_makes_a_queue),
-        cmocka_unit_test(the_replay_agrees),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
