@@ -98,6 +98,17 @@ static void put_constant(struct kvc_json *j, const char *key, double value, doub
     kvc_json_close(j);
 }
 
+static void put_band(struct kvc_json *j, const struct kvc_engine_band *b)
+{
+    kvc_json_open_object(j, b->regime);
+    kvc_json_u64(j, "rows", b->rows);
+    kvc_json_double(j, "ttft_low", b->band.ttft_low);
+    kvc_json_double(j, "ttft_high", b->band.ttft_high);
+    kvc_json_double(j, "tpot_low", b->band.tpot_low);
+    kvc_json_double(j, "tpot_high", b->band.tpot_high);
+    kvc_json_close(j);
+}
+
 static void put_constants(struct kvc_json *j, const char *backend,
                           const struct kvc_engine_constants *c)
 {
@@ -108,6 +119,11 @@ static void put_constants(struct kvc_json *j, const char *backend,
     put_constant(j, "host_per_sequence_ns", c->host.sequence_ns, c->error.sequence_ns);
     put_constant(j, "host_per_prefill_step_ns", c->host.prefill_ns, c->error.prefill_ns);
     put_constant(j, "front_end_ns", c->host.front_ns, c->error.front_ns);
+    kvc_json_open_object(j, "bands");
+    for (size_t i = 0; i < 3; i++)
+        if (c->band[i].rows)
+            put_band(j, &c->band[i]);
+    kvc_json_close(j);
     kvc_json_close(j);
 }
 

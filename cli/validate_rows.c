@@ -27,10 +27,19 @@ static void put_bar(double value, double bar)
         printf(" %g %s |", bar, kvc_engine_verdict(value, bar));
 }
 
+static const char *kind_name(enum kvc_row_kind kind)
+{
+    return kind == KVC_ROW_DATA_PARALLEL ? ", attention DP"
+           : kind == KVC_ROW_SPECULATIVE ? ", speculative"
+           : kind == KVC_ROW_DISAGG      ? ", disaggregated"
+                                         : "";
+}
+
 static void put_name(const struct kvc_engine_group *g)
 {
     if (g->llm)
-        printf("| %s %s, %s, %s |", g->llm->name, g->format, g->system, g->backend);
+        printf("| %s %s, %s, %s%s |", g->llm->name, g->format, g->system, g->backend,
+               kind_name(g->kind));
     else
         printf("| **all %s** |", g->backend ? g->backend : "rows");
 }
@@ -156,6 +165,8 @@ static void put_flags(struct kvc_json *j, const struct kvc_engine_row *r,
         kvc_json_string(j, NULL, "label_repaired");
     if (r->doubtful)
         kvc_json_string(j, NULL, "doubtful_not_scored");
+    if (r->kind != KVC_ROW_PLAIN)
+        kvc_json_string(j, NULL, kind_name(r->kind) + 2);
     if (p->aside)
         kvc_json_string(j, NULL, "kept_aside");
     kvc_json_close(j);

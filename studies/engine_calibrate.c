@@ -51,7 +51,7 @@ static enum kvc_status choose(struct fit *f, const char *backend, struct kvc_err
 
     for (size_t g = 0; g < v->n_groups; g++) {
         size_t rows = 0, at = 0;
-        if (strcmp(v->group[g].backend, backend) != 0)
+        if (strcmp(v->group[g].backend, backend) != 0 || v->group[g].kind != KVC_ROW_PLAIN)
             continue;
         for (size_t i = 0; i < v->rows.n; i++)
             rows += is_fitted(v, i, g);
@@ -69,13 +69,70 @@ static enum kvc_status choose(struct fit *f, const char *backend, struct kvc_err
     return status;
 }
 
+/* ---- bands: what was measured as a share of what is predicted, with the fitted constants ---- */
+
+struct shares {
+    double *ttft, *tpot; /* [rows] */
+    size_t n;
+};
+
+static enum kvc_status gather(struct fit *f, const char *backend, const struct kvc_host_costs *host,
+                              const char *regime, struct shares *out, struct kvc_error *err)
+{
+    const struct kvc_engine_validation *v = f->v;
+    enum kvc_status status = KVC_OK;
+
+    out->n = 0;
+    for (size_t i = 0; i < v->rows.n && status == KVC_OK; i++) {
+        const struct kvc_engine_row *r = &v->rows.row[i];
+        struct kvc_engine_prediction p = v->prediction[i];
+        struct kvc_step_config config;
+        char text[256];
+        size_t at;
+        if (p.group == SIZE_MAX || p.aside || r->kind != KVC_ROW_PLAIN ||
+            strcmp(r->backend, backend) != 0 || strcmp(p.band.regime, regime) != 0)
+            continue;
+        kvc_engine_configure(r, &config, text);
+        status = kvc_engine_model_find(&f->models, &config, &at, err);
+        if (status == KVC_OK)
+            status = kvc_engine_predict(&f->models.model[at], r, host, &p, err);
+        out->ttft[out->n] = r->ttft_ms / p.ttft_ms;
+        out->tpot[out->n++] = r->tpot_ms / p.tpot_ms;
+    }
+    return status;
+}
+
+static enum kvc_status fit_bands(struct kvc_engine_constants *out, struct fit *f,
+                                 const char *backend, struct kvc_error *err)
+{
+    static const char *const regimes[] = {"dense", "moe", "assumed"};
+    struct shares s = {kvc_malloc(f->v->rows.n, sizeof *s.ttft),
+                       kvc_malloc(f->v->rows.n, sizeof *s.tpot), 0};
+    enum kvc_status status = s.ttft && s.tpot ? KVC_OK : kvc_fail_nomem(err);
+
+    for (size_t i = 0; i < 3 && status == KVC_OK; i++) {
+        struct kvc_time_band *b = &out->band[i].band;
+        out->band[i].regime = regimes[i];
+        status = gather(f, backend, &out->host, regimes[i], &s, err);
+        out->band[i].rows = s.n;
+        if (s.n == 0)
+            continue;
+        b->ttft_low = kvc_engine_quantile(s.ttft, s.n, 0.1);
+        b->ttft_high = kvc_engine_quantile(s.ttft, s.n, 0.9);
+        b->tpot_low = kvc_engine_quantile(s.tpot, s.n, 0.1);
+        b->tpot_high = kvc_engine_quantile(s.tpot, s.n, 0.9);
+    }
+    kvc_free(s.ttft);
+    kvc_free(s.tpot);
+    return status;
+}
+
 enum kvc_status kvc_engine_calibrate(struct kvc_engine_constants *out,
                                      const struct kvc_engine_validation *v, const char *backend,
                                      struct kvc_error *err)
 {
     struct fit f = {.v = v};
-    const struct kvc_host_costs from = kvc_engine_host(kvc_engine_find(backend));
-    double x[4] = {from.step_ns, from.sequence_ns, from.prefill_ns, from.front_ns}, error[4];
+    double x[4] = {1e5, 1e4, 3e6, 4e7}, error[4]; /* what engines take, roughly */
     enum kvc_status status = KVC_OK;
 
     memset(out, 0, sizeof *out);
@@ -91,6 +148,7 @@ enum kvc_status kvc_engine_calibrate(struct kvc_engine_constants *out,
         out->host = (struct kvc_host_costs){x[0], x[1], x[2], x[3]};
         out->error = (struct kvc_host_costs){error[0], error[1], error[2], error[3]};
         out->rows = f.n;
+        status = fit_bands(out, &f, backend, err);
     }
     kvc_engine_models_clear(&f.models);
     kvc_free(f.row);

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "studies/engine_recipe.h"
 
 /* How the benchmarks ran, as far as they don't say: ten requests a client, lengths uniform in 90 to
  * 100 % of those named (docs/accuracy.md). */
@@ -23,7 +24,7 @@ bool kvc_engine_configure(const struct kvc_engine_row *r, struct kvc_step_config
 
     text[0] = '\0';
     *c = (struct kvc_step_config){kvc_engine_row_llm(r), kvc_gpu_find(r->system), r->backend,
-                                  KVC_BF16, KVC_BF16, r->tp, r->pp, 1};
+                                  KVC_BF16, KVC_BF16, r->tp, r->pp, 1, false, false};
     if (why)
         ;
     else if (r->disagg)
@@ -44,13 +45,20 @@ bool kvc_engine_configure(const struct kvc_engine_row *r, struct kvc_step_config
         snprintf(text, 256, "%s", why);
     if (c->llm && c->llm->experts && r->moe_ep > 1)
         c->ep = r->moe_ep;
+    struct kvc_engine_recipe how;
+    kvc_engine_recipe_of(r, &how);
+    c->quantise_apart = how.quantise_apart;
+    c->narrow_experts = how.narrow_experts;
+    if (how.kv)
+        kvc_dtype_parse(how.kv, &c->kv);
     return text[0] == '\0';
 }
 
 static bool same(const struct kvc_step_config *a, const struct kvc_step_config *b)
 {
     return a->llm == b->llm && a->gpu == b->gpu && strcmp(a->backend, b->backend) == 0 &&
-           a->weights == b->weights && a->kv == b->kv && a->tp == b->tp && a->ep == b->ep;
+           a->weights == b->weights && a->kv == b->kv && a->tp == b->tp && a->ep == b->ep &&
+           a->quantise_apart == b->quantise_apart && a->narrow_experts == b->narrow_experts;
 }
 
 enum kvc_status kvc_engine_model_find(struct kvc_engine_models *models,
@@ -83,12 +91,14 @@ void kvc_engine_models_clear(struct kvc_engine_models *models)
     memset(models, 0, sizeof *models);
 }
 
-static double kv_tokens(const struct kvc_engine_model *m, const struct kvc_engine_row *r)
+static double kv_tokens(const struct kvc_engine_model *m, const struct kvc_engine_row *r,
+                        const struct kvc_engine_recipe *how)
 {
     const struct kvc_step_config *c = &m->config;
     bool trtllm = strcmp(c->backend, "trtllm") == 0; /* a share of what is free, not of all */
-    double bytes = (double)kvc_step_kv_capacity_bytes(m->model, trtllm ? 1 : KV_SHARE,
-                                                      BATCHED_TOKENS) * (trtllm ? KV_SHARE : 1);
+    double bytes = (double)kvc_step_kv_capacity_bytes(m->model, trtllm ? 1 : how->kv_share,
+                                                      how->batching.max_batched_tokens) *
+                   (trtllm ? how->kv_share : 1);
     uint64_t tokens = (uint64_t)r->isl + r->osl;
     double window = (double)kvc_llm_window_kv_bytes(c->llm, c->kv, c->tp, tokens);
     double a_token = (double)kvc_llm_kv_bytes_per_token(c->llm, c->kv, c->tp) +
@@ -99,7 +109,10 @@ static double kv_tokens(const struct kvc_engine_model *m, const struct kvc_engin
 
 bool kvc_engine_fits(const struct kvc_engine_model *m, const struct kvc_engine_row *r)
 {
-    return kv_tokens(m, r) >= (double)r->isl + r->osl;
+    struct kvc_engine_recipe how;
+
+    kvc_engine_recipe_of(r, &how);
+    return kv_tokens(m, r, &how) >= (double)r->isl + r->osl;
 }
 
 struct kvc_host_costs kvc_engine_host(const struct kvc_engine_profile *e)
@@ -114,14 +127,19 @@ enum kvc_status kvc_engine_predict(const struct kvc_engine_model *m,
                                    struct kvc_engine_prediction *p, struct kvc_error *err)
 {
     struct kvc_closed_loop_result result;
-    uint64_t requests = (uint64_t)REQUESTS_PER_CLIENT * r->clients;
-    uint64_t most = 4ull * r->clients > MOST_REQUESTS ? 4ull * r->clients : MOST_REQUESTS;
-    struct kvc_closed_loop loop = {m->model, *host, r->clients,
-                                   (uint32_t)(requests < most ? requests : most), r->isl, r->osl,
-                                   SHORTEST, 0, BATCHED_TOKENS,
-                                   strcmp(r->backend, "sglang") == 0, kv_tokens(m, r)};
+    struct kvc_engine_recipe how;
+    uint32_t requests = REQUESTS_PER_CLIENT * r->clients;
+    struct kvc_request_length *length = kvc_malloc(requests, sizeof *length);
+
+    if (!length)
+        return kvc_fail_nomem(err);
+    kvc_engine_recipe_of(r, &how);
+    kvc_client_lengths(length, requests, r->isl, r->osl, how.shortest);
+    struct kvc_closed_loop loop = {m->model, *host, how.batching, r->clients, requests, length,
+                                   kv_tokens(m, r, &how)};
     enum kvc_status status = kvc_closed_loop_run(&loop, &result, err);
 
+    kvc_free(length);
     p->ttft_ms = result.ttft_ns / 1e6;
     p->tpot_ms = result.tpot_ns / 1e6;
     p->flags = result.flags;

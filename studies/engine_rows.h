@@ -8,9 +8,14 @@
 
 #define KVC_ROW_NAME 64
 
+/* What sets a run apart from plain aggregated serving; such rows are scored by themselves. */
+enum kvc_row_kind { KVC_ROW_PLAIN, KVC_ROW_DATA_PARALLEL, KVC_ROW_SPECULATIVE, KVC_ROW_DISAGG };
+
 struct kvc_engine_row {
+    enum kvc_row_kind kind;
     char id[128], model[KVC_ROW_NAME], system[KVC_ROW_NAME], backend[KVC_ROW_NAME],
-        precision[16], gemm[KVC_ROW_NAME], moe[KVC_ROW_NAME];
+        version[KVC_ROW_NAME], precision[16], gemm[KVC_ROW_NAME], moe[KVC_ROW_NAME];
+    uint32_t measured;       /* day, yyyymmdd; 0: not stated */
     bool disagg, harvested; /* harvested: from InferenceX's dumps, whose labels need repair */
     uint32_t isl, osl, clients, tp, pp, dp, moe_tp, moe_ep;
     double ttft_ms, tpot_ms;
@@ -18,6 +23,7 @@ struct kvc_engine_row {
     const char *unusable; /* no prediction is tried */
     const char *doubtful; /* predicted, but not scored */
     const char *repaired;
+    const char *speculative; /* why it is taken to be predicted ahead, though no label says so */
 };
 
 struct kvc_engine_rows { /* all zero = empty */

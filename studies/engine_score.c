@@ -36,7 +36,7 @@ static bool fits(const char *pattern, const char *value)
 
 static struct kvc_engine_bars bars_of(const struct kvc_engine_group *g)
 {
-    for (size_t i = 0; g->backend && i < sizeof bars / sizeof bars[0]; i++)
+    for (size_t i = 0; g->backend && g->kind == KVC_ROW_PLAIN && i < sizeof bars / sizeof bars[0]; i++)
         if ((bars[i].llm ? g->llm && strcmp(bars[i].llm, g->llm->name) == 0 : !g->llm) &&
             fits(bars[i].system, g->system) && fits(bars[i].backend, g->backend) &&
             fits(bars[i].format, g->format))
@@ -58,11 +58,12 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double quantile(const double *sorted, size_t n, double q)
+double kvc_engine_quantile(double *values, size_t n, double q)
 {
-    double at = q * (double)(n - 1);
+    double at = q * (double)(n - 1), *sorted = values;
     size_t i = (size_t)at;
 
+    qsort(values, n, sizeof *values, ascending);
     return i + 1 < n ? sorted[i] + (at - (double)i) * (sorted[i + 1] - sorted[i]) : sorted[n - 1];
 }
 
@@ -85,13 +86,11 @@ static struct kvc_engine_errors sum(struct sample *s)
 
     if (s->n == 0)
         return e;
-    qsort(s->error, s->n, sizeof *s->error, ascending);
-    e.bias = quantile(s->error, s->n, 0.5);
+    e.bias = kvc_engine_quantile(s->error, s->n, 0.5);
     for (size_t i = 0; i < s->n; i++)
         total += s->error[i] = fabs(s->error[i]);
-    qsort(s->error, s->n, sizeof *s->error, ascending);
-    e.median = quantile(s->error, s->n, 0.5);
-    e.p90 = quantile(s->error, s->n, 0.9);
+    e.median = kvc_engine_quantile(s->error, s->n, 0.5);
+    e.p90 = kvc_engine_quantile(s->error, s->n, 0.9);
     e.mean = total / (double)s->n;
     e.within_20 = (double)s->within / (double)s->n;
     e.coverage = (double)s->covered / (double)s->n;
@@ -107,6 +106,8 @@ static bool in_group(const struct kvc_engine_validation *v, size_t row,
         return false;
     if (g->llm)
         return g == &v->group[at];
+    if (v->group[at].kind != KVC_ROW_PLAIN)
+        return false;
     return !g->backend || strcmp(g->backend, v->group[at].backend) == 0;
 }
 
@@ -134,7 +135,7 @@ static struct kvc_engine_errors errors_of(const struct kvc_engine_validation *v,
 static bool is_of(const struct kvc_engine_group *g, const struct kvc_engine_row *r,
                   const struct kvc_engine_prediction *p)
 {
-    return g->llm == kvc_engine_row_llm(r) && strcmp(g->system, r->system) == 0 &&
+    return g->kind == r->kind && g->llm == kvc_engine_row_llm(r) && strcmp(g->system, r->system) == 0 &&
            strcmp(g->backend, r->backend) == 0 &&
            strcmp(g->format, kvc_dtype_name(p->weights)) == 0;
 }
@@ -150,6 +151,7 @@ static void assign(struct kvc_engine_validation *v, size_t row)
     if (i == v->n_groups) {
         struct kvc_engine_group *g = &v->group[v->n_groups++];
         g->llm = kvc_engine_row_llm(r);
+        g->kind = r->kind;
         g->system = r->system;
         g->backend = r->backend;
         snprintf(g->format, sizeof g->format, "%s", kvc_dtype_name(p->weights));

@@ -29,9 +29,11 @@ struct kvc_engine_bars { /* NAN: none is set */
     double tpot_median, tpot_p90, ttft_median, tpot_within_20, ttft_within_20;
 };
 
-/* Rows of one model, system, backend and format of the weights; or all of a backend, or all. */
+/* Rows of one model, system, backend, format of the weights and kind; or all plain ones of a
+ * backend, or all plain ones. */
 struct kvc_engine_group {
     const struct kvc_llm *llm; /* NULL: all of them */
+    enum kvc_row_kind kind;
     const char *system, *backend;
     char format[16];
     struct kvc_engine_bars bars;
@@ -66,12 +68,18 @@ const char *kvc_engine_verdict(double value, double bar);
 struct kvc_engine_constants {
     struct kvc_host_costs host, error; /* error: standard errors */
     size_t rows;                       /* fitted to */
+    struct kvc_engine_band {           /* what 80 % of that half lie within, by regime */
+        const char *regime;
+        size_t rows; /* 0: none, and no band */
+        struct kvc_time_band band;
+    } band[3];
 };
 enum kvc_status kvc_engine_calibrate(struct kvc_engine_constants *out,
                                      const struct kvc_engine_validation *v, const char *backend,
                                      struct kvc_error *err);
 
 /* engine_score.c */
+double kvc_engine_quantile(double *values, size_t n, double q); /* sorts them */
 enum kvc_status kvc_engine_score(struct kvc_engine_validation *v, struct kvc_error *err);
 
 #endif

@@ -104,8 +104,8 @@ scrape 300 64 "" 620 60000 7500 > "$dir/m2"
 report $? "two scrapes are an interval"
 grep -q '200 requests of 1000 + 200 tokens, 0 % of the prompts cached, batch 8, TTFT 220 ms, 10.5 ms between tokens' "$dir/out"
 report $? "its means are printed"
-grep -q 'only a mix of it and' "$dir/out"
-report $? "one interval tells only a mix of the constants"
+grep -q 'not told by these measurements' "$dir/out"
+report $? "one interval does not tell all constants"
 "$kvcast" calibrate --prometheus "$dir/m0" --prometheus "$dir/m2" $served -o "$dir/m.json" 2> "$dir/err" | grep -q 'TTFT is waiting, prefill and front end in one'
 report $? "without a histogram of waiting TTFT is not used, and why"
 
