@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "traces/where.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -61,6 +62,13 @@ int kvc_cli_import_options(struct kvc_cli *cli, struct kvc_import_options *out)
     out->tokenizer = kvc_cli_value(cli, "tokenizer");
     out->salt_file = kvc_cli_value(cli, "salt-file");
     out->arrivals = kvc_cli_value(cli, "arrivals");
+    out->where = kvc_cli_value(cli, "where");
+    struct kvc_error err = {0};
+    if (out->where && kvc_where_check(out->where, &err) != KVC_OK)
+        return kvc_cli_usage(cli, "--where %s: %s", out->where, err.text);
+    if (out->where && kvc_cli_flag(cli, "anonymize"))
+        return kvc_cli_usage(cli, "--where knows names, which --anonymize takes away: export the "
+                                  "part, and import that anonymized");
     out->seed = kvc_cli_seed(cli);
     const char *window = kvc_cli_value(cli, "window");
     int rc = window ? parse_window(cli, window, out) : KVC_EXIT_OK;
@@ -196,6 +204,7 @@ void kvc_cli_json_report(struct kvc_json *j, const struct kvc_import_report *r)
     kvc_json_u64(j, "unjudged_rows", r->unjudged_rows);
     kvc_json_u64(j, "unjudged_tokens", r->unjudged_tokens);
     put_keys(j, r);
+    kvc_json_u64(j, "filtered", r->filtered);
     kvc_json_u64(j, "linked_turns", r->linked_turns);
     kvc_json_u64(j, "branches", r->branches);
     kvc_json_open_array(j, "bad_rows");

@@ -29,6 +29,8 @@
     {"time-unit", "U", "the format's", "unit of plain numbers that are times: s, ms, us or ns"},   \
     {"window", "A:B", NULL,                                                                        \
      "keep the requests that arrive from A to B after the first, as in 10m:2h"},                   \
+    {"where", "LIST", NULL,                                                                        \
+     "keep the requests of a tenant or model: tenant=NAME, model=NAME, by commas; of a .kvt too"}, \
     {"arrivals", "poisson:R", NULL,                                                                \
      "for a log without times: R requests per second at random intervals (--seed)"},               \
     {"csv-columns", "LIST", "by name",                                                             \

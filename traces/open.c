@@ -3,6 +3,7 @@
 #include "traces/import/import.h"
 #include "traces/kvt.h"
 #include "traces/trace.h"
+#include "traces/where.h"
 
 #include <sys/stat.h>
 
@@ -50,6 +51,14 @@ static enum kvc_status open_kvt(struct kvc_trace **out, struct kvc_stream *strea
                              "this .kvt has blocks of %u tokens, where --block-tokens says %u",
                              t->block_tokens, options->block_tokens);
         kvc_trace_destroy(t);
+    }
+    uint64_t left_out = 0;
+    if (status == KVC_OK && options && options->where) {
+        status = kvc_trace_where(t, options->where, &left_out, err);
+        if (status != KVC_OK)
+            kvc_trace_destroy(t);
+        else if (t->report)
+            kvc_where_tell(t->report, options->where, left_out);
     }
     if (status == KVC_OK)
         *out = t;

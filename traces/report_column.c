@@ -15,7 +15,7 @@ static const size_t counts[] = {
     AT(cached_tokens), AT(cache_write_tokens), AT(spend_rows), AT(spend_usd), AT(bytes_in),
     AT(forgotten_blocks), AT(unjudged_rows), AT(unjudged_tokens), AT(linked_turns), AT(branches),
     AT(key_instances), AT(key_stored_blocks), AT(key_copied_blocks), AT(key_hit_blocks_shared),
-    AT(key_hit_blocks_apart),
+    AT(key_hit_blocks_apart), AT(filtered),
 #undef AT
 };
 static const size_t facts[] = {

@@ -117,6 +117,7 @@ struct kvc_import_options {
      * wanted. */
     void (*estimate)(void *user, const struct kvc_import_estimate *estimate);
     void *estimate_user;
+    const char *where; /* "tenant=NAME,model=NAME": keep their requests, of a .kvt too; NULL = all */
 };
 
 /* Something that happened to rows and is worth knowing, in words. */
@@ -182,6 +183,7 @@ struct kvc_import_report {
     uint64_t key_hit_blocks_shared, key_hit_blocks_apart; /* .. full blocks hit by an endless cache
                                                               of all, and of each; UINT64_MAX: not
                                                               known, as of KV events */
+    uint64_t filtered;           /* requests left out by where */
     uint32_t n_shown;
     struct kvc_error shown[KVC_REPORT_SHOWN];
     uint32_t n_notes;       /* assumptions made, in words */

@@ -177,6 +177,11 @@ static void warn_traffic(struct notes *n, const struct kvc_engine *e,
         warn(n, "rows_without_ids", "%llu requests carry no block ids; what they could reuse is "
                                     "unknown and counted as first sight.",
              (unsigned long long)s->without_ids);
+    if (e->trace->report && e->trace->report->filtered)
+        warn(n, "part_of_the_log", "%llu requests of the log were left out (--where): the load is that "
+                                   "of the other %llu alone, so that queues, latencies and evictions "
+                                   "are less than where all are served.",
+             (unsigned long long)e->trace->report->filtered, (unsigned long long)s->requests);
     if (s->unknown_outputs)
         warn(n, "unknown_outputs", "Of %llu requests the log doesn't say how much they generated: "
                                    "they are served up to their first token, so load, TPOT and "

@@ -15,6 +15,7 @@
 #include "traces/text/breaks.h"
 #include "traces/text/text_blocks.h"
 #include "traces/trace_write.h"
+#include "traces/where.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -281,6 +282,14 @@ static enum kvc_status finish(struct kvc_import *im, struct kvc_trace **out, str
     kvc_import_note_arrivals(im, t);
     note_idle_options(im);
     kvc_trace_digest(t, t->digest);
+    uint64_t left_out = 0;
+    if (im->options->where)
+        status = kvc_trace_where(t, im->options->where, &left_out, err);
+    if (status != KVC_OK) {
+        kvc_trace_destroy(t);
+        return status;
+    }
+    kvc_where_tell(&im->report, im->options->where, left_out);
     *out = t;
     return KVC_OK;
 }
@@ -346,6 +355,8 @@ enum kvc_status kvc_import_streams(struct kvc_trace **out, const char *const *pa
     kvc_block_fit_init(&im.fit);
     im.total = stored_bytes(paths, n);
     status = kvc_arrivals_init(&im.arrivals, im.options, err);
+    if (status == KVC_OK && im.options->where)
+        status = kvc_where_check(im.options->where, err);
     if (status == KVC_OK)
         status = kvc_text_check(im.options, err);
     if (status == KVC_OK && im.options->anonymize)
