@@ -351,10 +351,22 @@ static double moe_form(const double *c, const double *p, const struct kvc_peaks 
     double hidden = x[0], inter = x[1], top = x[2], experts = x[3], ep = x[4], tokens = x[6];
     double touched = experts / ep * (1 - pow(1 - smaller(1, top / experts), tokens));
     double memory = touched * 3 * hidden * inter * p[0] / (c[2] * peaks->bytes_per_s);
-    double rows = tokens * top / ep + c[3] * touched; /* each expert's last tile is padded */
+    double rows = tokens * top / ep;
+    double compute = 6 * hidden * inter * rows / (c[1] * peak_flops(peaks, p[1]));
+    double io = rows * (4 * hidden + 6 * inter) + 4 * tokens * hidden;
 
-    return c[0] +
-           1e9 * larger(memory, 6 * hidden * inter * rows / (c[1] * peak_flops(peaks, p[1])));
+    return c[0] + 1e9 * (larger(memory, compute) + io / (c[3] * peaks->bytes_per_s));
+}
+
+/* How often a width halves, up to 128: tiles that do not fit are another kernel or wasted. And the
+ * experts of a rank. */
+static void moe_derive(const double *site, double *out)
+{
+    unsigned long width = (unsigned long)(site[1] + 0.5);
+
+    for (out[0] = 0; out[0] < 7 && width % 2 == 0; width /= 2)
+        out[0]++;
+    out[1] = log2(site[3] / site[4]);
 }
 
 /* ---- collectives ---- */
@@ -407,61 +419,64 @@ static double linear_form(const double *c, const double *p, const struct kvc_pea
                           const double *x)
 {
     (void)p;
-    return c[0] + 1e9 * x[4] * x[2] * x[3] * (100 + c[2] * x[5]) / (c[1] * peaks->bytes_per_s);
+    /* the state of each value head, and channels of keys, queries and values for each token */
+    double bytes = 100 * x[2] + c[2] * x[5] * (2 * x[1] + x[2]);
+
+    return c[0] + 1e9 * x[4] * x[3] * bytes / (c[1] * peaks->bytes_per_s);
 }
 
 static const struct kvc_kernel_family families[] = {
     {.name = "gemm", .x = "n, k; tokens m", .claim = "n and k from 512",
-     .n_site = 2, .n_axes = 1, .n_group = 2, .n_dtype = 1, .n_constants = 3, .start = {5e3, 0.6, 0.8},
+     .rough = 1.5, .n_site = 2, .n_axes = 1, .n_group = 2, .n_dtype = 1, .n_constants = 3, .start = {5e3, 0.6, 0.8},
      .form = gemm_form, .read = read_gemm},
     {.name = "generation_attention", .x = "heads, KV heads; sequences, context",
      .claim = "context from 256 tokens, up to 512 sequences",
-     .n_site = 2, .n_axes = 2, .n_group = 2, .n_dtype = 2, .least = {0, 64}, .n_constants = 2, .start = {1e4, 0.8},
+     .rough = 1, .n_site = 2, .n_axes = 2, .n_group = 2, .n_dtype = 2, .least = {0, 64}, .n_constants = 2, .start = {1e4, 0.8},
      .form = generation_form, .read = read_generation},
     {.name = "context_attention", .x = "heads, KV heads; sequences, new tokens",
      .claim = "from 64 new tokens without a prefix, heads of 128",
-     .n_site = 2, .n_axes = 2, .n_group = 2, .n_dtype = 2, .least = {0, 16}, .n_constants = 4, .start = {1e4, 0.6, 0.5, 132},
+     .rough = 1, .n_site = 2, .n_axes = 2, .n_group = 2, .n_dtype = 2, .least = {0, 16}, .n_constants = 4, .start = {1e4, 0.6, 0.5, 132},
      .form = context_form, .read = read_context},
     {.name = "generation_mla", .x = "heads; sequences, context",
      .claim = "context from 256 tokens, up to 512 sequences",
-     .n_site = 1, .n_axes = 2, .n_group = 1, .n_dtype = 2, .least = {0, 64}, .n_constants = 3, .start = {1.5e4, 0.8, 0.5},
+     .rough = 1, .n_site = 1, .n_axes = 2, .n_group = 1, .n_dtype = 2, .least = {0, 64}, .n_constants = 3, .start = {1.5e4, 0.8, 0.5},
      .form = generation_mla_form, .read = read_generation_mla},
     {.name = "context_mla", .x = "heads; sequences, new tokens",
      .claim = "from 64 new tokens without a prefix",
-     .n_site = 1, .n_axes = 2, .n_group = 1, .n_dtype = 2, .least = {0, 16}, .n_constants = 3, .start = {2e4, 0.5, 132},
+     .rough = 1, .n_site = 1, .n_axes = 2, .n_group = 1, .n_dtype = 2, .least = {0, 16}, .n_constants = 3, .start = {2e4, 0.5, 132},
      .form = context_mla_form, .read = read_context_mla},
     {.name = "mla_generation_module", .x = "heads; sequences, context",
      .claim = "context from 256 tokens, up to 512 sequences",
-     .n_site = 1, .n_axes = 2, .n_group = 1, .n_dtype = 3, .least = {0, 64}, .n_constants = 3, .start = {6e4, 0.5, 0.5},
+     .rough = 1, .n_site = 1, .n_axes = 2, .n_group = 1, .n_dtype = 3, .least = {0, 64}, .n_constants = 3, .start = {6e4, 0.5, 0.5},
      .form = generation_block_form, .read = read_generation_mla},
     {.name = "mla_context_module", .x = "heads; sequences, new tokens",
      .claim = "from 64 new tokens without a prefix",
-     .n_site = 1, .n_axes = 2, .n_group = 1, .n_dtype = 3, .least = {0, 16}, .n_constants = 3, .start = {6e4, 0.5, 0.5},
+     .rough = 1, .n_site = 1, .n_axes = 2, .n_group = 1, .n_dtype = 3, .least = {0, 16}, .n_constants = 3, .start = {6e4, 0.5, 0.5},
      .form = context_block_form, .read = read_context_mla},
     {.name = "mla_bmm", .x = "heads; tokens", .claim = "as measured",
-     .n_site = 1, .n_axes = 1, .n_group = 1, .n_dtype = 2, .n_constants = 3, .start = {5e3, 0.7, 0.5},
+     .rough = 1, .n_site = 1, .n_axes = 1, .n_group = 1, .n_dtype = 2, .n_constants = 3, .start = {5e3, 0.7, 0.5},
      .form = bmm_form, .read = read_bmm},
     {.name = "moe", .x = "hidden, width, top-k, experts, ranks, skew; tokens",
      .claim = "as measured",
-     .n_site = 6, .n_axes = 1, .n_group = 5, .n_dtype = 1, .n_constants = 4, .start = {5e4, 0.3, 0.8, 8},
-     .form = moe_form, .read = read_moe},
+     .rough = 1.5, .n_site = 6, .n_axes = 1, .n_group = 5, .n_dtype = 1, .n_constants = 4, .start = {5e4, 0.3, 0.8, 0.5},
+     .n_derived = 2, .derive = moe_derive, .form = moe_form, .read = read_moe},
     {.name = "custom_allreduce", .x = "GPUs; bytes", .claim = "captured in a graph",
-     .n_site = 1, .n_axes = 1, .n_group = 1, .n_dtype = 2, .n_constants = 2, .start = {5e3, 200},
+     .rough = 1.5, .n_site = 1, .n_axes = 1, .n_group = 1, .n_dtype = 2, .n_constants = 2, .start = {5e3, 200},
      .form = collective_form, .read = read_collective},
     {.name = "nccl", .x = "GPUs; bytes", .claim = "as measured",
-     .n_site = 1, .n_axes = 1, .n_group = 1, .n_dtype = 2, .n_constants = 2, .start = {1e4, 200},
+     .rough = 1.5, .n_site = 1, .n_axes = 1, .n_group = 1, .n_dtype = 2, .n_constants = 2, .start = {1e4, 200},
      .form = collective_form, .read = read_collective},
     {.name = "gdn", .x = "width, key heads, value heads, head size; sequences, tokens",
      .claim = "as measured",
-     .n_site = 4, .n_axes = 2, .n_group = 4, .n_dtype = 2, .n_constants = 3, .start = {5e3, 0.5, 5},
+     .rough = 1.5, .n_site = 4, .n_axes = 2, .n_group = 4, .n_dtype = 2, .n_constants = 3, .start = {2e4, 0.5, 5},
      .form = linear_form, .read = read_linear},
     {.name = "kda", .x = "width, key heads, value heads, head size; sequences, tokens",
      .claim = "as measured",
-     .n_site = 4, .n_axes = 2, .n_group = 4, .n_dtype = 2, .n_constants = 3, .start = {5e3, 0.5, 5},
+     .rough = 1.5, .n_site = 4, .n_axes = 2, .n_group = 4, .n_dtype = 2, .n_constants = 3, .start = {2e4, 0.5, 5},
      .form = linear_form, .read = read_linear},
     {.name = "mamba2", .x = "width, groups, heads, state; sequences, tokens",
      .claim = "as measured",
-     .n_site = 4, .n_axes = 2, .n_group = 4, .n_dtype = 2, .n_constants = 3, .start = {5e3, 0.5, 5},
+     .rough = 1.5, .n_site = 4, .n_axes = 2, .n_group = 4, .n_dtype = 2, .n_constants = 3, .start = {2e4, 0.5, 5},
      .form = linear_form, .read = read_linear},
 };
 

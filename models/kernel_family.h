@@ -8,6 +8,8 @@
 
 enum {
     KVC_KERNEL_SITE = 6,
+    KVC_KERNEL_DERIVED = 2,
+    KVC_KERNEL_PLACE = KVC_KERNEL_SITE + KVC_KERNEL_DERIVED,
     KVC_KERNEL_AXES = 2,
     KVC_KERNEL_X = KVC_KERNEL_SITE + KVC_KERNEL_AXES,
     KVC_KERNEL_CONSTANTS = 4,
@@ -38,8 +40,12 @@ struct kvc_kernel_family {
     size_t n_site, n_axes, n_constants;
     size_t n_group; /* leading site coordinates that are one shape; the rest is how it is run */
     size_t n_dtype; /* leading words of a key that name its dtype */
+    size_t n_derived; /* what derive appends to where a shape lies */
+    double rough; /* shapes that far apart differ by this power of it: 1 a line, 2 a plane */
     double least[KVC_KERNEL_AXES]; /* rows below this on an axis are not fitted */
     double start[KVC_KERNEL_CONSTANTS]; /* of the search for constants, all positive */
+    /* further coordinates of a shape that say how alike two are; may be NULL */
+    void (*derive)(const double *site, double *out);
     /* nanoseconds; p: params, x: site and axes */
     double (*form)(const double *constants, const double *p, const struct kvc_peaks *peaks,
                    const double *x);

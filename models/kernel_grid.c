@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "models/kernel_blend.h"
 
 #define MAX_KNOTS 96
 #define NEIGHBOURS 8
@@ -74,15 +75,13 @@ static bool find_sites(struct kvc_kernel_table *t, const struct kvc_kernel_row *
     for (size_t i = 0; i < n; i++)
         if (i == 0 || memcmp(rows[i].x, rows[i - 1].x, n_site * sizeof(double)) != 0)
             t->n_sites++;
-    t->site = kvc_calloc(t->n_sites * KVC_KERNEL_SITE, sizeof(double));
+    t->site = kvc_calloc(t->n_sites * KVC_KERNEL_PLACE, sizeof(double));
     if (!t->site)
         return false;
     for (size_t i = 0, s = 0; i < n; i++) {
         if (i > 0 && memcmp(rows[i].x, rows[i - 1].x, n_site * sizeof(double)) == 0)
             continue;
-        for (size_t j = 0; j < n_site; j++)
-            t->site[s * KVC_KERNEL_SITE + j] = log2(rows[i].x[j]);
-        s++;
+        kvc_kernel_place(t->family, rows[i].x, t->site + s++ * KVC_KERNEL_PLACE);
     }
     return true;
 }
@@ -161,9 +160,14 @@ static double differ(const struct grid *g, size_t a, size_t b)
 }
 
 struct pairs {
-    double (*octaves2)[1 + KVC_KERNEL_SITE], *differ2; /* squares; octaves2[0] is 1 */
+    double (*octaves2)[1 + KVC_KERNEL_PLACE], *differ2; /* squares; octaves2[0] is 1 */
     size_t n;
 };
+
+static size_t coordinates(const struct kvc_kernel_table *t)
+{
+    return t->family->n_site + t->family->n_derived;
+}
 
 static void gather_pairs(const struct grid *g, struct pairs *p)
 {
@@ -174,8 +178,8 @@ static void gather_pairs(const struct grid *g, struct pairs *p)
         if (i % NEIGHBOURS >= g->n_neighbours || isnan(p->differ2[p->n] = differ(g, a, b)))
             continue;
         p->octaves2[p->n][0] = 1;
-        for (size_t d = 0; d < t->family->n_site; d++) {
-            double o = t->site[a * KVC_KERNEL_SITE + d] - t->site[b * KVC_KERNEL_SITE + d];
+        for (size_t d = 0; d < coordinates(t); d++) {
+            double o = t->site[a * KVC_KERNEL_PLACE + d] - t->site[b * KVC_KERNEL_PLACE + d];
             p->octaves2[p->n][1 + d] = o * o;
         }
         p->n++;
@@ -187,14 +191,14 @@ static void gather_pairs(const struct grid *g, struct pairs *p)
 static bool learn_distance(struct grid *g)
 {
     struct kvc_kernel_table *t = g->table;
-    size_t most = t->n_sites * NEIGHBOURS + 1, n_terms = 1 + t->family->n_site;
+    size_t most = t->n_sites * NEIGHBOURS + 1, n_terms = 1 + coordinates(t);
     struct pairs p = {kvc_calloc(most, sizeof *p.octaves2), kvc_calloc(most, sizeof(double)), 0};
     bool ok = p.octaves2 && p.differ2;
 
     if (ok)
         gather_pairs(g, &p);
     for (int step = 0; ok && p.n && step < 40; step++) {
-        double up[1 + KVC_KERNEL_SITE] = {0}, down[1 + KVC_KERNEL_SITE] = {0};
+        double up[1 + KVC_KERNEL_PLACE] = {0}, down[1 + KVC_KERNEL_PLACE] = {0};
         for (size_t i = 0; i < p.n; i++) {
             double expected = 1e-12;
             for (size_t d = 0; d < n_terms; d++)
@@ -224,8 +228,8 @@ static void find_neighbours(struct grid *g)
         size_t *who = g->neighbour + s * NEIGHBOURS, n = 0;
         double *far = g->distance + s * NEIGHBOURS;
         for (size_t o = 0; o < t->n_sites; o++) {
-            double d = kvc_kernel_site_distance(t, t->site + s * KVC_KERNEL_SITE,
-                                                t->site + o * KVC_KERNEL_SITE);
+            double d = kvc_kernel_place_distance(t, t->site + s * KVC_KERNEL_PLACE,
+                                                 t->site + o * KVC_KERNEL_PLACE);
             size_t at;
             if (o == s || (n == g->n_neighbours && (n == 0 || d >= far[n - 1])))
                 continue;
@@ -428,7 +432,7 @@ enum kvc_status kvc_kernel_grid_fit(struct kvc_kernel_table *t, const struct kvc
     if (ok) {
         gather(&g, rows, n, peaks);
         t->distance[0] = 0.01;
-        for (size_t i = 1; i <= t->family->n_site; i++)
+        for (size_t i = 1; i <= coordinates(t); i++)
             t->distance[i] = 1;
         find_neighbours(&g);
         ok = learn_distance(&g);

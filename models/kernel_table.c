@@ -9,9 +9,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "models/kernel_blend.h"
 #include "models/profiles.h"
-
-#define BLEND 8 /* sites */
 
 void kvc_kernel_table_clear(struct kvc_kernel_table *table)
 {
@@ -26,80 +25,6 @@ void kvc_kernel_table_clear(struct kvc_kernel_table *table)
 }
 
 /* ---- prediction ---- */
-
-double kvc_kernel_site_distance(const struct kvc_kernel_table *table, const double *a,
-                                const double *b)
-{
-    double sum = table->distance[0];
-
-    for (size_t i = 0; i < table->family->n_site; i++)
-        sum += table->distance[1 + i] * (a[i] - b[i]) * (a[i] - b[i]);
-    return sum;
-}
-
-struct near {
-    double distance;
-    size_t site;
-};
-
-/* Keeps the BLEND nearest, ascending. */
-static void keep_nearest(struct near *best, size_t *n, struct near one)
-{
-    size_t at = *n;
-
-    if (*n == BLEND && one.distance >= best[BLEND - 1].distance)
-        return;
-    if (*n < BLEND)
-        (*n)++;
-    else
-        at = BLEND - 1;
-    for (; at > 0 && best[at - 1].distance > one.distance; at--)
-        best[at] = best[at - 1];
-    best[at] = one;
-}
-
-static double octaves_between(const double *a, const double *b, size_t n)
-{
-    double most = 0;
-
-    for (size_t i = 0; i < n; i++)
-        if (fabs(a[i] - b[i]) > most)
-            most = fabs(a[i] - b[i]);
-    return most < 1e-3 ? 0 : most;
-}
-
-void kvc_kernel_curve_at(const struct kvc_kernel_table *table, const double *site,
-                         struct kvc_kernel_curve *out)
-{
-    struct near best[BLEND];
-    size_t n = 0, n_site = table->family->n_site;
-    double at[KVC_KERNEL_SITE], sum = 0;
-
-    memset(out, 0, sizeof *out);
-    out->table = table;
-    memcpy(out->params, table->params, sizeof out->params);
-    for (size_t i = 0; i < n_site; i++) {
-        out->x[i] = site[i];
-        at[i] = log2(site[i]);
-    }
-    for (size_t s = 0; s < table->n_sites; s++)
-        keep_nearest(best, &n,
-                     (struct near){kvc_kernel_site_distance(
-                                       table, table->site + s * KVC_KERNEL_SITE, at),
-                                   s});
-    if (n == 0)
-        return;
-    out->octaves = octaves_between(table->site + best[0].site * KVC_KERNEL_SITE, at, n_site);
-    if (out->octaves == 0)
-        n = 1;
-    for (size_t i = 0; i < n; i++)
-        sum += n == 1 ? 1 : 1 / best[i].distance;
-    for (size_t i = 0; i < n; i++) {
-        double share = n == 1 ? 1 : 1 / (best[i].distance * sum);
-        for (size_t r = 0; r < table->rank; r++)
-            out->weight[r] += share * table->weight[best[i].site * table->rank + r];
-    }
-}
 
 /* Knots left of x and the share of the right one; held constant outside. */
 static size_t bracket(const double *knot, size_t n, double x, double *share, bool *outside)
@@ -248,7 +173,7 @@ static size_t site_values(const struct kvc_kernel_table *t, size_t i, double *va
     size_t n = 0;
 
     for (size_t s = 0; s < t->n_sites; s++) {
-        double v = t->site[s * KVC_KERNEL_SITE + i];
+        double v = t->site[s * KVC_KERNEL_PLACE + i];
         size_t at = 0;
         while (at < n && value[at] < v - 1e-6)
             at++;
@@ -291,7 +216,7 @@ static void write_sites(const struct kvc_kernel_table *t, const double *step, st
     kvc_json_close(j);
     for (size_t s = 0; s < t->n_sites; s++) {
         for (size_t i = 0; i < t->family->n_site; i++) {
-            size_t k = kvc_kernel_nearest(value[i], n[i], t->site[s * KVC_KERNEL_SITE + i]);
+            size_t k = kvc_kernel_nearest(value[i], n[i], t->site[s * KVC_KERNEL_PLACE + i]);
             char c = digit((double)k - STEPS);
             kvc_text_addn(&text, &c, 1);
         }
@@ -348,7 +273,8 @@ void kvc_kernel_table_write(const struct kvc_kernel_table *t, struct kvc_json *j
     write_numbers(j, "constants", t->constants, t->family->n_constants);
     write_numbers(j, "params", t->params, KVC_KERNEL_PARAMS);
     if (t->n_cells) {
-        write_numbers(j, "distance", t->distance, 1 + t->family->n_site);
+        write_numbers(j, "distance", t->distance,
+                      1 + t->family->n_site + t->family->n_derived);
         write_knots(t, j);
         write_numbers(j, "row_steps", row_step, t->rank + 1);
         kvc_json_open_array(j, "rows");
@@ -459,16 +385,16 @@ static bool read_rows(struct kvc_kernel_table *t, const struct kvc_jval *v)
 static bool read_site(struct kvc_kernel_table *t, size_t s, const char *text,
                       double value[][DIGITS], const size_t *n, const double *step)
 {
-    double steps;
+    double steps, x[KVC_KERNEL_SITE];
 
     for (size_t i = 0; i < t->family->n_site; i++) {
         if (!undigit(*text++, &steps) || steps + STEPS >= (double)n[i])
             return false;
-        double x = value[i][(size_t)(steps + STEPS)];
-        if (!(x > 0))
+        x[i] = value[i][(size_t)(steps + STEPS)];
+        if (!(x[i] > 0 && x[i] < 1e9))
             return false;
-        t->site[s * KVC_KERNEL_SITE + i] = log2(x);
     }
+    kvc_kernel_place(t->family, x, t->site + s * KVC_KERNEL_PLACE);
     for (size_t r = 0; r < t->rank; r++) {
         if (!undigit(*text++, &steps))
             return false;
@@ -485,15 +411,15 @@ static bool read_sites(struct kvc_kernel_table *t, const struct kvc_jval *v)
     size_t n[KVC_KERNEL_SITE] = {0}, i = 0, width = t->family->n_site + t->rank;
 
     if (!array || !text || !read_numbers(v, "weight_steps", step, KVC_KERNEL_RANK, &i) ||
-        i != t->rank || !read_numbers(v, "distance", t->distance, 1 + KVC_KERNEL_SITE, &i) ||
-        i != 1 + t->family->n_site || strlen(text) % width != 0)
+        i != t->rank || !read_numbers(v, "distance", t->distance, 1 + KVC_KERNEL_PLACE, &i) ||
+        i != 1 + t->family->n_site + t->family->n_derived || strlen(text) % width != 0)
         return false;
     i = 0;
     for (const struct kvc_jval *e = kvc_jval_first(array); e && i < t->family->n_site;
          e = kvc_jval_next(e), i++)
         n[i] = kvc_jval_string(e) ? numbers_in(kvc_jval_string(e), value[i], DIGITS) : 0;
     t->n_sites = strlen(text) / width;
-    t->site = kvc_calloc(t->n_sites * KVC_KERNEL_SITE + 1, sizeof(double));
+    t->site = kvc_calloc(t->n_sites * KVC_KERNEL_PLACE + 1, sizeof(double));
     t->weight = kvc_calloc(t->n_sites * t->rank + 1, sizeof(double));
     bool ok = t->site && t->weight;
     for (size_t s = 0; ok && s < t->n_sites; s++)

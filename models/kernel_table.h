@@ -24,9 +24,9 @@ struct kvc_kernel_table {
     size_t n_knots[KVC_KERNEL_AXES]; /* 1 where the family has no second axis */
     double *knot[KVC_KERNEL_AXES];   /* natural logarithms, ascending */
     size_t n_sites, n_cells, rank;
-    double *site;      /* [n_sites][KVC_KERNEL_SITE], log2 */
+    double *site;      /* [n_sites][KVC_KERNEL_PLACE], see kvc_kernel_place */
     /* Square of what two shapes are expected to differ by: a constant, then per squared octave. */
-    double distance[1 + KVC_KERNEL_SITE];
+    double distance[1 + KVC_KERNEL_PLACE];
     double *weight;    /* [n_sites][rank] */
     double *mean;      /* [n_cells], second axis fastest */
     double *component; /* [rank][n_cells] */
@@ -54,10 +54,6 @@ void kvc_kernel_curve_at(const struct kvc_kernel_table *table, const double *sit
 /* Times at the axes' values; *outside (may be NULL) is set where they leave the knots. */
 double kvc_kernel_curve_ns(const struct kvc_kernel_curve *curve, const struct kvc_peaks *peaks,
                            const double *axes, bool *outside);
-
-/* The expected squared difference of the logarithm between two sites. */
-double kvc_kernel_site_distance(const struct kvc_kernel_table *table, const double *a,
-                                const double *b);
 
 /* Which of n values is nearest to v, of equals the first. */
 size_t kvc_kernel_nearest(const double *value, size_t n, double v);
