@@ -8,9 +8,9 @@ cat <<'TEXT'
 
 ## Served runs, request by request
 `kvcast validate --requests F TRACE`: vLLM 0.19 on 300 ShareGPT requests in 29 s (LLMServingSim bench/examples @5daddb2), more
-than either GPU can serve, replayed with prefix caching, the engine flags of meta.json and vLLM's host constants as they are:
-nothing is fitted to these runs, so each of them is unseen. TTFT is counted as the engine logs it, from queued to first token.
-RTX PRO 6000 by its own layer times, RTX 4090 (KV-bound, preempting) by a closed form through published peak rates.
+than either GPU can serve, replayed with prefix caching and the engine flags of meta.json. TTFT is counted as the engine logs it,
+from queued to first token. RTX PRO 6000 by its own layer times, RTX 4090 (KV-bound, preempting) by a closed form through
+published peak rates. First with vLLM's host constants as they are: nothing is fitted to these runs.
 
 TEXT
 for run in "RTXPRO6000 rtx-pro-6000" "RTX4090 rtx-4090"; do
@@ -21,7 +21,20 @@ for run in "RTXPRO6000 rtx-pro-6000" "RTX4090 rtx-4090"; do
         "$bench/workloads/sharegpt-llama-3.1-8b-300-sps10.jsonl" --block-tokens 16 --gpu "$3" || exit 1
     echo
 done
+profile=$(mktemp) pull=$(mktemp)
+trap 'rm -f "$profile" "$pull"' EXIT
+"$kvcast" calibrate --quiet --requests "$bench/RTXPRO6000/Llama-3.1-8B/vllm/requests.jsonl" --model llama-3.1-8b --gpu rtx-pro-6000 \
+    --trace "$bench/workloads/sharegpt-llama-3.1-8b-300-sps10.jsonl" --engine.max_seqs 128 --engine.max_batched_tokens 2048 \
+    -o "$profile" > /dev/null 2>&1 || exit 1
 cat <<'TEXT'
+### Llama-3.1-8B on RTX4090, host constants fitted to the run on RTXPRO6000
+`kvcast calibrate --requests` on one run, `kvcast validate --requests --profile` on the other.
+
+TEXT
+"$kvcast" validate --quiet --requests "$bench/RTX4090/Llama-3.1-8B/vllm/requests.jsonl" \
+    "$bench/workloads/sharegpt-llama-3.1-8b-300-sps10.jsonl" --block-tokens 16 --profile "$profile" || exit 1
+cat <<'TEXT'
+
 Not replayed: Qwen3-30B-A3B on two RTX PRO 6000, whose two data-parallel ranks deal the experts among them and step together.
 
 ## A prefix by the tier that serves it
@@ -41,8 +54,6 @@ from DRAM costs 15 ms beside its copy at 1,024 tokens, which no figure of the pr
 ### gpt-oss-120b on H200, peer pull over NIXL (llm-d blog 2026-08-15)
 
 TEXT
-pull=$(mktemp)
-trap 'rm -f "$pull"' EXIT
 awk -F, 'NR == 1 { print "tokens,tier,ttft_ms"; next } { print $1 ",recompute," $2; print $1 ",p2p_pull," $3 }' \
     "$1/validation/llmd_p2p/prefix_pull.csv" > "$pull"
 "$kvcast" validate --prefix "$pull" --calibrate --model gpt-oss-120b --gpu h200-sxm \
