@@ -176,6 +176,8 @@ static void make_traffic(struct maker *m)
     if (chance(m, 40)) {
         sc->arrivals.mode = KVC_ARRIVALS_CLOSED;
         sc->arrivals.concurrency = 1 + below(m, 5);
+    } else if (m->c->seed % 3 == 0) {
+        sc->arrivals.mode = KVC_ARRIVALS_PACED;
     }
     sc->request_timeout_ns = chance(m, 15) ? 1 + below(m, 200) * MS : 0;
     sc->warmup_ns = chance(m, 20) ? below(m, 300) * MS : 0;

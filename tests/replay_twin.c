@@ -72,7 +72,7 @@ static void plan_open(struct twin *tw)
 }
 
 /* Chains the turns of each session; a request without session is one of its own. */
-static void plan_closed(struct twin *tw)
+static void chain_turns(struct twin *tw)
 {
     const struct kvc_trace *t = tw->trace;
     uint32_t *last = twin_alloc((size_t)t->n_sessions, sizeof *last);
@@ -89,10 +89,27 @@ static void plan_closed(struct twin *tw)
         if (s != KVC_ID_NONE)
             last[s] = i;
     }
+    kvc_free(last);
+}
+
+static void plan_closed(struct twin *tw)
+{
+    chain_turns(tw);
     for (uint32_t lane = 0; lane < tw->sc->arrivals.concurrency; lane++)
         if (tw->next_session < tw->n_sessions)
             tw->pending[tw->first_of_session[tw->next_session++]].time = 0;
-    kvc_free(last);
+}
+
+/* Later turns wait until the one before them has ended. */
+static void plan_paced(struct twin *tw)
+{
+    plan_open(tw);
+    chain_turns(tw);
+    for (uint32_t i = 0; i < tw->n_req; i++)
+        tw->own_time[i] = tw->pending[i].time;
+    for (uint32_t i = 0; i < tw->n_req; i++)
+        if (tw->next_turn[i] != TWIN_NONE)
+            tw->pending[tw->next_turn[i]].time = KVC_TIME_NONE;
 }
 
 static void client_sees_end(struct twin *tw, const struct req *r, uint64_t at)
@@ -100,6 +117,8 @@ static void client_sees_end(struct twin *tw, const struct req *r, uint64_t at)
     uint32_t next = tw->next_turn[r->index];
     uint64_t think = 0;
 
+    if (tw->sc->arrivals.mode == KVC_ARRIVALS_PACED && next != TWIN_NONE)
+        tw->pending[next].time = tw->own_time[next] > at ? tw->own_time[next] : at;
     if (tw->sc->arrivals.mode != KVC_ARRIVALS_CLOSED)
         return;
     if (next == TWIN_NONE) {
@@ -298,6 +317,7 @@ static void create_requests(struct twin *tw)
     tw->out->requests = twin_alloc(tw->n_req, sizeof *tw->out->requests);
     tw->pending = twin_alloc(tw->n_req, sizeof *tw->pending);
     tw->next_turn = twin_alloc(tw->n_req, sizeof *tw->next_turn);
+    tw->own_time = twin_alloc(tw->n_req, sizeof *tw->own_time);
     tw->first_of_session = twin_alloc(tw->n_req, sizeof *tw->first_of_session);
     for (uint32_t i = 0; i < tw->n_req; i++) {
         struct req *r = &tw->req[i];
@@ -359,6 +379,8 @@ static void create(struct twin *tw)
         tw->req[i].tenant = tenant_of(tw, i);
     if (tw->sc->arrivals.mode == KVC_ARRIVALS_CLOSED)
         plan_closed(tw);
+    else if (tw->sc->arrivals.mode == KVC_ARRIVALS_PACED)
+        plan_paced(tw);
     else
         plan_open(tw);
     tiers_create(tw);
@@ -399,6 +421,7 @@ static void destroy(struct twin *tw)
     kvc_free(tw->req);
     kvc_free(tw->pending);
     kvc_free(tw->next_turn);
+    kvc_free(tw->own_time);
     kvc_free(tw->first_of_session);
     kvc_free(tw->seg_base);
     kvc_free(tw->ever_published);

@@ -106,6 +106,7 @@ struct twin {
     uint64_t arrivals, in_system, parks;
     uint64_t rng;
     /* closed arrivals */
+    uint64_t *own_time; /* per request, in paced mode */
     uint32_t *next_turn, *first_of_session, n_sessions, next_session;
     struct twin_tiers *tiers;
     /* tenants */

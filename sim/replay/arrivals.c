@@ -14,9 +14,10 @@ struct arrival {
 
 struct kvc_arrivals {
     const struct kvc_trace *trace;
-    bool closed;
-    struct arrival *v; /* open: sorted; closed: a heap by (time, request) */
+    enum kvc_arrival_mode mode;
+    struct arrival *v; /* open: sorted; else a heap by (time, request) */
     size_t n, next;
+    uint64_t *own_ns;  /* paced: the trace's time of each request */
     uint32_t *session_next;   /* request -> the session's next one */
     uint32_t *unit;           /* first requests of sessions, in order */
     size_t n_units, next_unit;
@@ -32,10 +33,9 @@ static int compare(const void *a, const void *b)
     return earlier(a, b) ? -1 : 1;
 }
 
-static void open_times(struct kvc_arrivals *a, const struct kvc_scenario *sc)
+static void own_times(struct kvc_arrivals *a, const struct kvc_scenario *sc)
 {
     const struct kvc_trace *t = a->trace;
-    bool sorted = true;
     for (uint64_t i = 0; i < t->n_requests; i++) {
         double scaled = (double)t->arrival_ns[i] / sc->arrivals.scale;
         a->v[i].time_ns = sc->arrivals.scale == 1.0 ? t->arrival_ns[i]
@@ -51,11 +51,17 @@ static void open_times(struct kvc_arrivals *a, const struct kvc_scenario *sc)
             a->v[i + k].time_ns += (uint64_t)((u128)sc->arrivals.spread_ns * k / m);
         }
     }
-    for (uint64_t i = 1; i < t->n_requests; i++)
+}
+
+static void open_times(struct kvc_arrivals *a)
+{
+    uint64_t n = a->trace->n_requests;
+    bool sorted = true;
+    for (uint64_t i = 1; i < n; i++)
         sorted &= a->v[i - 1].time_ns <= a->v[i].time_ns;
     if (!sorted)
-        qsort(a->v, t->n_requests, sizeof(*a->v), compare);
-    a->n = t->n_requests;
+        qsort(a->v, n, sizeof(*a->v), compare);
+    a->n = n;
 }
 
 static void heap_push(struct kvc_arrivals *a, struct arrival x)
@@ -81,8 +87,8 @@ static void heap_pop(struct kvc_arrivals *a)
     a->v[i] = last;
 }
 
-/* Sessions as chains of requests; lanes take them in order of their first request. */
-static enum kvc_status closed_units(struct kvc_arrivals *a, uint32_t lanes, struct kvc_error *err)
+/* Sessions as chains of requests. */
+static enum kvc_status chain(struct kvc_arrivals *a, struct kvc_error *err)
 {
     const struct kvc_trace *t = a->trace;
     uint32_t *last = kvc_malloc(t->n_sessions, sizeof(*last));
@@ -104,8 +110,26 @@ static enum kvc_status closed_units(struct kvc_arrivals *a, uint32_t lanes, stru
             last[s] = (uint32_t)i;
     }
     kvc_free(last);
+    return KVC_OK;
+}
+
+/* Lanes take sessions in order of their first request. */
+static void fill_lanes(struct kvc_arrivals *a, uint32_t lanes)
+{
     for (; a->next_unit < a->n_units && a->next_unit < lanes; a->next_unit++)
         heap_push(a, (struct arrival){0, a->unit[a->next_unit]});
+}
+
+static enum kvc_status start_sessions(struct kvc_arrivals *a, struct kvc_error *err)
+{
+    uint64_t n = a->trace->n_requests;
+    a->own_ns = kvc_malloc(n, sizeof(*a->own_ns));
+    if (!a->own_ns)
+        return kvc_fail_nomem(err);
+    for (uint64_t i = 0; i < n; i++)
+        a->own_ns[i] = a->v[i].time_ns;
+    for (; a->next_unit < a->n_units; a->next_unit++)
+        heap_push(a, (struct arrival){a->own_ns[a->unit[a->next_unit]], a->unit[a->next_unit]});
     return KVC_OK;
 }
 
@@ -118,13 +142,19 @@ enum kvc_status kvc_arrivals_create(struct kvc_arrivals **out, const struct kvc_
     if (!a)
         return kvc_fail_nomem(err);
     a->trace = trace;
-    a->closed = scenario->arrivals.mode == KVC_ARRIVALS_CLOSED;
+    a->mode = scenario->arrivals.mode;
     a->v = kvc_malloc(trace->n_requests, sizeof(*a->v));
     enum kvc_status st = a->v ? KVC_OK : kvc_fail_nomem(err);
-    if (st == KVC_OK && a->closed)
-        st = closed_units(a, scenario->arrivals.concurrency, err);
+    if (st == KVC_OK && a->mode != KVC_ARRIVALS_CLOSED)
+        own_times(a, scenario);
+    if (st == KVC_OK && a->mode != KVC_ARRIVALS_OPEN)
+        st = chain(a, err);
+    if (st == KVC_OK && a->mode == KVC_ARRIVALS_OPEN)
+        open_times(a);
+    else if (st == KVC_OK && a->mode == KVC_ARRIVALS_PACED)
+        st = start_sessions(a, err);
     else if (st == KVC_OK)
-        open_times(a, scenario);
+        fill_lanes(a, scenario->arrivals.concurrency);
     if (st != KVC_OK) {
         kvc_arrivals_destroy(a);
         return st;
@@ -138,6 +168,7 @@ void kvc_arrivals_destroy(struct kvc_arrivals *a)
     if (!a)
         return;
     kvc_free(a->v);
+    kvc_free(a->own_ns);
     kvc_free(a->session_next);
     kvc_free(a->unit);
     kvc_free(a);
@@ -145,13 +176,13 @@ void kvc_arrivals_destroy(struct kvc_arrivals *a)
 
 uint64_t kvc_arrivals_next_ns(const struct kvc_arrivals *a)
 {
-    size_t i = a->closed ? 0 : a->next;
+    size_t i = a->mode == KVC_ARRIVALS_OPEN ? a->next : 0;
     return i < a->n ? a->v[i].time_ns : KVC_TIME_NONE;
 }
 
 uint32_t kvc_arrivals_pop(struct kvc_arrivals *a)
 {
-    if (!a->closed)
+    if (a->mode == KVC_ARRIVALS_OPEN)
         return a->v[a->next++].request;
     uint32_t request = a->v[0].request;
     heap_pop(a);
@@ -160,10 +191,14 @@ uint32_t kvc_arrivals_pop(struct kvc_arrivals *a)
 
 void kvc_arrivals_ended(struct kvc_arrivals *a, uint32_t request, uint64_t time_ns)
 {
-    if (!a->closed)
+    if (a->mode == KVC_ARRIVALS_OPEN)
         return;
     uint32_t next = a->session_next[request];
-    if (next != KVC_ID_NONE) {
+    if (a->mode == KVC_ARRIVALS_PACED) {
+        if (next != KVC_ID_NONE)
+            heap_push(a, (struct arrival){a->own_ns[next] > time_ns ? a->own_ns[next] : time_ns,
+                                          next});
+    } else if (next != KVC_ID_NONE) {
         uint64_t think = a->trace->think_ns ? a->trace->think_ns[next] : KVC_TIME_NONE;
         heap_push(a, (struct arrival){time_ns + (think == KVC_TIME_NONE ? 0 : think), next});
     } else if (a->next_unit < a->n_units) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * When requests arrive: at the trace's times (open), or when clients are free (closed). */
+ * When requests arrive: at the trace's times (open), when clients are free (closed), or when both is
+ * so (paced). */
 #ifndef KVC_SIM_ARRIVALS_H
 #define KVC_SIM_ARRIVALS_H
 
@@ -14,7 +15,7 @@ void kvc_arrivals_destroy(struct kvc_arrivals *arrivals);
 /* Time of the next arrival, KVC_TIME_NONE when none is known now. */
 uint64_t kvc_arrivals_next_ns(const struct kvc_arrivals *arrivals);
 uint32_t kvc_arrivals_pop(struct kvc_arrivals *arrivals); /* its request */
-/* Closed mode: the client of request is free again at time_ns. */
+/* The client of request is free again at time_ns. */
 void kvc_arrivals_ended(struct kvc_arrivals *arrivals, uint32_t request, uint64_t time_ns);
 
 #endif

@@ -137,9 +137,11 @@ static void explain_traffic(struct notes *n, const struct kvc_engine *e,
                             const struct kvc_trace_stats *s)
 {
     const struct kvc_scenario *sc = e->sc;
-    bool open = sc->arrivals.mode == KVC_ARRIVALS_OPEN;
+    bool open = sc->arrivals.mode != KVC_ARRIVALS_CLOSED;
+    bool paced = sc->arrivals.mode == KVC_ARRIVALS_PACED;
     char value[64];
-    assume(n, "traffic", "arrivals", open ? "as logged (open loop)" : "closed loop", "scenario",
+    assume(n, "traffic", "arrivals", paced  ? "as logged, each turn after the last"
+           : open ? "as logged (open loop)" : "closed loop", "scenario",
            open ? "timestamps of the trace" : "a client sends its next request when one ends");
     snprintf(value, sizeof(value), "%u tokens", s->block_tokens);
     assume(n, "traffic", "prefix identity", s->has_prefix ? value : "none in the log", "measured",
@@ -187,7 +189,7 @@ static void warn_traffic(struct notes *n, const struct kvc_engine *e,
                                    "they are served up to their first token, so load, TPOT and "
                                    "cost per output token are too low.",
              (unsigned long long)s->unknown_outputs);
-    if (s->batch_period_ns && sc->arrivals.mode == KVC_ARRIVALS_OPEN && !sc->arrivals.spread_ns)
+    if (s->batch_period_ns && sc->arrivals.mode != KVC_ARRIVALS_CLOSED && !sc->arrivals.spread_ns)
         warn(n, "arrivals_batched", "Arrivals come in batches about %s apart, probably because the "
                                     "log was rounded; TTFT then shows queues that may not have "
                                     "been there. Consider arrivals.spread=%s.", period, period);
@@ -217,7 +219,7 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
     uint64_t span = e->trace->n_requests ? e->trace->arrival_ns[e->trace->n_requests - 1] : 0;
     double scaled = (double)span / (e->sc->arrivals.scale > 0 ? e->sc->arrivals.scale : 1);
     /* a tenth of the log and a minute: more than what the last answers take to come */
-    if (e->sc->arrivals.mode == KVC_ARRIVALS_OPEN && span &&
+    if (e->sc->arrivals.mode != KVC_ARRIVALS_CLOSED && span &&
         (double)e->end_ns > 1.1 * scaled + 60e9)
         warn(n, "overloaded", "Serving took %.0f s for %.0f s of arrivals: the cluster is "
                               "overloaded, and latencies grow with the length of the log.",

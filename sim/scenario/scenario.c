@@ -514,7 +514,7 @@ enum kvc_status kvc_scenario_check(const struct kvc_scenario *s, struct kvc_erro
     if (s->arrivals.mode == KVC_ARRIVALS_CLOSED && !s->arrivals.concurrency)
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "arrivals.concurrency",
                            "closed arrivals need it: how many sessions are active at once?");
-    if (s->arrivals.mode == KVC_ARRIVALS_OPEN && s->arrivals.concurrency)
+    if (s->arrivals.mode != KVC_ARRIVALS_CLOSED && s->arrivals.concurrency)
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "arrivals.concurrency",
                            "only closed arrivals have one: set arrivals.mode to closed too");
     for (size_t i = 0; i < 3 && st == KVC_OK; i++)

@@ -15,7 +15,7 @@
 
 static const char *const scopes[] = {"per_gpu", "per_replica", "per_node", "cluster", NULL};
 static const char *const writes[] = {"through", "selective", "back", "on-evict", NULL};
-static const char *const modes[] = {"open", "closed", NULL};
+static const char *const modes[] = {"open", "closed", "paced", NULL};
 static const char *const backends[] = {"vllm", NULL};
 static const char *const dtypes[] = {"bf16",     "fp8",      "fp8_e4m3", "fp8_e5m2", "fp8_block",
                                      "nvfp4",    "mxfp4",    "int8",     "int4",     NULL};
@@ -121,7 +121,8 @@ static const struct kvc_scenario_key keys[] = {
     TIME("router.latency", router.latency_ns, 60e9, "0s", "between arrival and the engine's queue"),
 
     ENUM("arrivals.mode", NULL, "MODE", arrivals.mode, modes, "open",
-         "the trace's times, or a fixed number at once"),
+         "open: at the trace's times; closed: a fixed number at once; paced: at the trace's times, but "
+         "no turn of a session before the one before it has ended"),
     REAL("arrivals.scale", "scale", "F", arrivals.scale, 1e-6, 1e6, "1",
          "rate against the trace's: 2 = twice as fast"),
     TIME("arrivals.spread", arrivals.spread_ns, DAY_NS, "0s",
