@@ -87,5 +87,39 @@ refused "two fields for the tenant" 2 "give --isolate tenant" ceiling x --isolat
 "$kvcast" import "$dir/log.jsonl" -o "$dir/t.kvt" --quiet 2>"$dir/err"
 refused "a field of a .kvt" 2 "when importing" ceiling "$dir/t.kvt" --isolate team
 
+# ---- what if: each is another run, which can be had by itself ----
+"$kvcast" gen rag-chat -o "$dir/many.jsonl" --duration 2m --tenants 3 --quiet
+replay() { "$kvcast" replay "$dir/many.jsonl" --block-tokens 16 --model llama-3.1-8b --gpu h100-sxm --quiet \
+    --engine.kv_cache_memory 4GiB "$@"; }
+replay --what-if noisy=t1,isolation --report "$dir/page.html" >"$dir/text"; report $? "a replay with two what-ifs"
+replay --what-if noisy=t1,isolation --json | sed '/^  "runtime"/,$d' >"$dir/json"
+hits() { awk -F'[:,]' -v name="\"$1\"" '/"name"/ { gsub(/ /, ""); on = $2 == name } on && /"hit_tokens"/ { gsub(/ /, ""); print $2; exit }'; }
+if_hits() { sed -n "/\"kind\": \"$1\"/,/\"kind\"/p" "$dir/json" | hits "$2"; }
+replay --json --tenants.default.salt true >"$dir/apart"
+for t in t0 t1 t2; do
+    [ -n "$(if_hits isolation $t)" ] &&
+        [ "$(if_hits isolation $t)" = "$(sed -n '/^  "tenants"/,/^  \]/p' "$dir/apart" | hits $t)" ]
+    report $? "isolation: $t hits what it does with a salt for each"
+done
+[ -z "$(if_hits noisy t1)" ] || [ "$(if_hits noisy t1)" = 0 ]; report $? "noisy: t1 is not there"
+grep -v '"tenant": "t1"' "$dir/many.jsonl" >"$dir/quiet.jsonl"
+mv "$dir/many.jsonl" "$dir/all.jsonl" && mv "$dir/quiet.jsonl" "$dir/many.jsonl"
+replay --json >"$dir/without"
+for t in t0 t2; do
+    [ "$(if_hits noisy $t)" = "$(sed -n '/^  "tenants"/,/^  \]/p' "$dir/without" | hits $t)" ]
+    report $? "noisy: $t hits what it does in a log without t1's rows"
+done
+grep -q "^Without t1: t0 would hit [0-9.]* %, TTFT p50 " "$dir/text" && grep -q "^With all kept apart: t1 would hit " "$dir/text"
+report $? "both in text"
+for words in "<h3>Without the requests of t1</h3>" "<h3>With each tenant kept apart</h3>" \
+    "The others hit [0-9.,]* [kMG]* *tokens beside it" "the difference is the price of isolation"; do
+    grep -q "$words" "$dir/page.html"; report $? "on the page: $words"
+done
+mv "$dir/all.jsonl" "$dir/many.jsonl"
+refused "a what-if that is none" 2 "noisy=TENANT and isolation" replay "$dir/many.jsonl" --model llama-3.1-8b \
+    --gpu h100-sxm --what-if louder=t1
+refused "a tenant that is not there" 3 "did you mean" replay "$dir/many.jsonl" --model llama-3.1-8b \
+    --gpu h100-sxm --what-if noisy=t11
+
 echo "1..$n"
 exit $failed

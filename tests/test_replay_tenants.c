@@ -318,6 +318,14 @@ static void names_must_be_the_traces(void **state)
     struct kvc_result *r = replay(t, base, NULL);
 
     kvc_result_destroy(r);
+    assert_int_equal(kvc_scenario_set(base, "tenants.default.salt", "true", NULL), KVC_OK);
+    r = replay(t, base, NULL); /* the list stands in its place */
+    kvc_result_destroy(r);
+    assert_int_equal(kvc_scenario_set(base, "tenants.t2.salt", "true", NULL), KVC_OK);
+    refused(base, t, "tenants.t2.allow", "both say with whom");
+    assert_int_equal(kvc_scenario_set(base, "tenants", "null", NULL), KVC_OK);
+    assert_int_equal(kvc_scenario_set(base, "tenants.default.allow", "t1", NULL), KVC_OK);
+    refused(base, t, "tenants.default.allow", "give each tenant its list");
     assert_int_equal(kvc_scenario_set(base, "tenants", "null", NULL), KVC_OK);
     assert_int_equal(kvc_scenario_set(base, "tenants.default.reserve", "0.4", NULL), KVC_OK);
     refused(base, t, "tenants", "reservations in hbm");

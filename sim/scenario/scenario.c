@@ -519,6 +519,8 @@ enum kvc_status kvc_scenario_check(const struct kvc_scenario *s, struct kvc_erro
                            "only closed arrivals have one: set arrivals.mode to closed too");
     for (size_t i = 0; i < 3 && st == KVC_OK; i++)
         st = check_tier(s, i, err);
+    if (st == KVC_OK)
+        st = kvc_scenario_tenants_check(s, err);
     struct kvc_user_profile *profile = NULL;
     if (st == KVC_OK)
         st = kvc_scenario_profile(&profile, s, err);

@@ -42,6 +42,8 @@ enum kvc_status kvc_scenario_tenants_apply(struct kvc_scenario *s, const struct 
                                            struct kvc_error *err);
 enum kvc_status kvc_scenario_tenants_set(struct kvc_scenario *s, const char *name,
                                          const char *value, struct kvc_error *err);
+/* What rules say together. */
+enum kvc_status kvc_scenario_tenants_check(const struct kvc_scenario *s, struct kvc_error *err);
 void kvc_scenario_tenants_json(struct kvc_json *j, const struct kvc_scenario *s);
 /* A plain value as text; false when it is an object or a list. */
 bool kvc_scenario_value_text(const struct kvc_jval *v, char *buf, size_t size, const char **out);

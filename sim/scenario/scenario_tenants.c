@@ -239,6 +239,24 @@ static enum kvc_status apply_rule(struct kvc_tenant_rule *r, const struct kvc_jv
     return st;
 }
 
+enum kvc_status kvc_scenario_tenants_check(const struct kvc_scenario *s, struct kvc_error *err)
+{
+    for (uint32_t i = 0; i < s->n_tenants; i++) {
+        const struct kvc_tenant_rule *r = &s->tenants[i];
+        char field[96];
+        snprintf(field, sizeof(field), "tenants.%s.allow", r->name);
+        if (r->allow[0] && strcmp(r->name, KVC_TENANT_DEFAULT) == 0)
+            return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, field,
+                               "whom all others share with can't be said for all at once: give each "
+                               "tenant its list, or several one salt");
+        if (r->allow[0] && r->salt[0])
+            return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, field,
+                               "its salt and its list both say with whom it shares a namespace: give "
+                               "one of them");
+    }
+    return KVC_OK;
+}
+
 enum kvc_status kvc_scenario_tenants_apply(struct kvc_scenario *s, const struct kvc_jval *object,
                                            struct kvc_error *err)
 {
