@@ -165,20 +165,19 @@ void kvc_ceiling_print_head(const struct ceiling *c)
                kvc_fmt_count(s->blocks).s, (double)s->span_ns / 60e9);
         return;
     }
-    printf("%s: %s requests over %.1f min, %s input tokens\n", c->path,
-           kvc_fmt_count(s->requests).s, (double)s->span_ns / 60e9,
+    printf("%s: %s over %.1f min, %s input tokens\n", c->path,
+           kvc_fmt_some(s->requests, "request").s, (double)s->span_ns / 60e9,
            kvc_fmt_count(s->input_tokens).s);
     if (!s->has_prefix) {
         printf("which prompts share a prefix is not in the log: hit rates are unknown, not 0\n");
         return;
     }
-    printf("%s touches of %s blocks of %u tokens (%s touches of %s segments)\n",
-           kvc_fmt_count(s->block_touches).s, kvc_fmt_count(s->blocks).s,
-           s->block_tokens, kvc_fmt_count(s->segment_touches).s,
-           kvc_fmt_count(s->segments).s);
+    printf("%s of %s of %u tokens (%s of %s)\n", kvc_fmt_some(s->block_touches, "touch").s,
+           kvc_fmt_some(s->blocks, "block").s, s->block_tokens,
+           kvc_fmt_some(s->segment_touches, "touch").s, kvc_fmt_some(s->segments, "segment").s);
     if (s->without_ids)
-        printf("%s requests bring no block ids and count as misses\n",
-               kvc_fmt_count(s->without_ids).s);
+        printf("without block ids, so that they count as misses: %s\n",
+               kvc_fmt_some(s->without_ids, "request").s);
     if (c->bytes_per_token)
         printf("%s bytes of KV per token, %s per block\n", kvc_fmt_count(c->bytes_per_token).s,
                kvc_fmt_count(ceiling_block_bytes(c)).s);

@@ -73,16 +73,17 @@ void kvc_ceiling_proof_json(struct kvc_json *j, const struct ceiling *c)
 static void print_one(const struct ceiling_proof *p)
 {
     const struct kvc_certificate *t = &p->certificate;
-    printf("%s blocks: %s hits\n  reached: a schedule with so many never holds more than %s "
-           "blocks\n", ceiling_blocks_text(t->capacity_blocks).s,
-           kvc_fmt_count(p->check.raw_hit_blocks).s, kvc_fmt_count(p->check.most_held_blocks).s);
-    printf("  not beaten: %s reuses", kvc_fmt_count(p->check.free_reuses).s);
+    printf("capacity %s: %s\n  reached: a schedule with so many never holds more than %s\n",
+           ceiling_blocks_text(t->capacity_blocks).s,
+           kvc_fmt_some(p->check.raw_hit_blocks, "hit").s,
+           kvc_fmt_some(p->check.most_held_blocks, "block").s);
+    printf("  not beaten: %s", kvc_fmt_some(p->check.free_reuses, "reuse").s);
     if (t->n_instants == 0) {
-        printf(" are all there are\n");
+        printf(", all there are\n");
         return;
     }
-    printf(" cross none of %s instants, at each of which a cache holds %s: %s at most\n  instants, "
-           "after request", kvc_fmt_count(t->n_instants).s, kvc_fmt_count(t->capacity_blocks).s,
+    printf(" that cross no instant, and %s at which a cache holds %s: %s at most\n  "
+           "instants, after request", kvc_fmt_some(t->n_instants, "instant").s, kvc_fmt_count(t->capacity_blocks).s,
            kvc_fmt_count(p->check.bound_blocks).s);
     for (size_t i = 0; i < t->n_instants && i < INSTANTS_SHOWN; i++)
         printf(" %" PRIu32, t->instants[i]);

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/units.h"
+#include "reports/out.h"
 #include "sim/scenario/scenario.h"
 
 #include <inttypes.h>
@@ -360,6 +361,12 @@ int kvc_cli_usage(const struct kvc_cli *cli, const char *fmt, ...)
     return KVC_EXIT_USAGE;
 }
 
+static void note_rows(uint64_t rows, const char *what)
+{
+    if (rows)
+        fprintf(stderr, "kvcast: note: %s: %s\n", kvc_fmt_some(rows, "row").s, what);
+}
+
 void kvc_cli_import_report(const struct kvc_cli *cli, const struct kvc_import_report *r)
 {
     char text[1024];
@@ -375,31 +382,24 @@ void kvc_cli_import_report(const struct kvc_cli *cli, const struct kvc_import_re
     if (r->bad)
         fprintf(stderr, "kvcast: %" PRIu64 " of %" PRIu64 " rows could not be used "
                 "(--strict stops at the first)\n", r->bad, r->rows);
-    if (r->without_ids && r->without_ids < r->accepted)
-        fprintf(stderr, "kvcast: note: %" PRIu64 " rows say nothing about shared prefixes\n",
-                r->without_ids);
-    if (r->repeated_ids)
-        fprintf(stderr, "kvcast: note: %" PRIu64 " rows hold a block id twice, which a hash of a "
-                "prefix never does: told apart by what comes before\n", r->repeated_ids);
-    if (r->gateway_answered)
-        fprintf(stderr, "kvcast: note: %" PRIu64 " rows left out: the gateway's response cache "
-                "answered them\n", r->gateway_answered);
-    if (r->inversions)
-        fprintf(stderr, "kvcast: note: %" PRIu64 " rows are earlier than the row before; sorted by "
-                "time, equal times in the order of the log\n", r->inversions);
+    if (r->without_ids < r->accepted)
+        note_rows(r->without_ids, "nothing about shared prefixes");
+    note_rows(r->repeated_ids, "a block id twice, which a hash of a prefix never has: told apart by "
+                               "what comes before");
+    note_rows(r->gateway_answered, "left out, as the gateway's response cache answered");
+    note_rows(r->inversions, "earlier than the row before; sorted by time, equal times in the order "
+                             "of the log");
     if (r->cached_rows)
-        fprintf(stderr, "kvcast: note: %" PRIu64 " rows state that %" PRIu64 " of their %" PRIu64
-                " prompt tokens were cached\n", r->cached_rows, r->cached_tokens,
-                r->cached_of_tokens);
+        fprintf(stderr, "kvcast: note: %s: %" PRIu64 " of %" PRIu64 " prompt tokens stated as cached\n",
+                kvc_fmt_some(r->cached_rows, "row").s, r->cached_tokens, r->cached_of_tokens);
     if (r->spend_rows)
-        fprintf(stderr, "kvcast: note: %" PRIu64 " rows state what they cost, $%.6g in all\n",
-                r->spend_rows, r->spend_usd);
+        fprintf(stderr, "kvcast: note: %s: stated costs of $%.6g in all\n",
+                kvc_fmt_some(r->spend_rows, "row").s, r->spend_usd);
     if (r->failed || r->cancelled)
-        fprintf(stderr, "kvcast: note: %" PRIu64 " requests failed and %" PRIu64 " were "
-                "cancelled\n", r->failed, r->cancelled);
+        fprintf(stderr, "kvcast: note: %s failed, %" PRIu64 " cancelled\n",
+                kvc_fmt_some(r->failed, "request").s, r->cancelled);
     for (uint32_t i = 0; i < r->n_tallies; i++)
-        fprintf(stderr, "kvcast: note: %" PRIu64 " rows: %s\n", r->tallies[i].rows,
-                r->tallies[i].text);
+        note_rows(r->tallies[i].rows, r->tallies[i].text);
     for (uint32_t i = 0; i < r->n_notes; i++)
         fprintf(stderr, "kvcast: note: %s\n", r->notes[i]);
 }

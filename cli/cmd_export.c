@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/outfile.h"
 #include "cli/trace_args.h"
+#include "reports/out.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -68,7 +69,7 @@ static int run(struct kvc_cli *cli)
     if (!kvc_cli_quiet(cli)) {
         for (uint32_t i = 0; i < written.n_notes; i++)
             fprintf(stderr, "kvcast: note: %s\n", written.notes[i]);
-        fprintf(stderr, "kvcast: %" PRIu64 " rows of %s: %s\n", written.rows, format, out);
+        fprintf(stderr, "kvcast: %s of %s: %s\n", kvc_fmt_some(written.rows, "row").s, format, out);
     }
     return KVC_EXIT_OK;
 }

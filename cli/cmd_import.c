@@ -81,17 +81,18 @@ static int write_trace(struct kvc_cli *cli, const struct kvc_trace *trace,
     if (!kvc_cli_quiet(cli)) {
         char blocks[128] = "no block ids, reuse unknown";
         if (!s.has_tokens) {
-            fprintf(stderr, "kvcast: %s references over %s to %s objects: %s\n",
-                    kvc_fmt_count(s.requests).s, kvc_fmt_seconds((double)s.span_ns * 1e-9).s,
-                    kvc_fmt_count(s.blocks).s, path);
+            fprintf(stderr, "kvcast: %s over %s to %s: %s\n",
+                    kvc_fmt_some(s.requests, "reference").s,
+                    kvc_fmt_seconds((double)s.span_ns * 1e-9).s,
+                    kvc_fmt_some(s.blocks, "object").s, path);
             return KVC_EXIT_OK;
         }
         if (s.has_prefix)
-            snprintf(blocks, sizeof(blocks), "%s blocks of %u tokens in %s segments",
-                     kvc_fmt_count(s.blocks).s, s.block_tokens, kvc_fmt_count(s.segments).s);
-        fprintf(stderr, "kvcast: %s request%s over %s, %s input tokens, %s: %s\n",
-                kvc_fmt_count(s.requests).s, s.requests == 1 ? "" : "s",
-                kvc_fmt_seconds((double)s.span_ns * 1e-9).s, kvc_fmt_count(s.input_tokens).s,
+            snprintf(blocks, sizeof(blocks), "%s of %u tokens in %s",
+                     kvc_fmt_some(s.blocks, "block").s, s.block_tokens,
+                     kvc_fmt_some(s.segments, "segment").s);
+        fprintf(stderr, "kvcast: %s over %s, %s input tokens, %s: %s\n",
+                kvc_fmt_some(s.requests, "request").s, kvc_fmt_seconds((double)s.span_ns * 1e-9).s, kvc_fmt_count(s.input_tokens).s,
                 blocks, path);
     }
     return KVC_EXIT_OK;

@@ -51,13 +51,12 @@ static void text_rows(struct kvc_text *t, const struct kvc_import_report *r, boo
 {
     if (!r->rows)
         return;
-    kvc_text_addf(t, "\nRows\n  %s row%s: %s used, %s bad; %s blank lines\n",
-                  kvc_fmt_count(r->rows).s, r->rows == 1 ? "" : "s",
-                  kvc_fmt_count(r->accepted).s, kvc_fmt_count(r->bad).s,
-                  kvc_fmt_count(r->blank).s);
+    kvc_text_addf(t, "\nRows\n  %s: %s used, %s bad; %s\n",
+                  kvc_fmt_some(r->rows, "row").s, kvc_fmt_count(r->accepted).s,
+                  kvc_fmt_count(r->bad).s, kvc_fmt_some(r->blank, "blank line").s);
     if (has_prefix)
-        kvc_text_addf(t, "  last partial block: with an id in %s rows, without in %s\n",
-                      kvc_fmt_count(r->ceil_rows).s, kvc_fmt_count(r->floor_rows).s);
+        kvc_text_addf(t, "  last partial block: with an id in %s, without in %s\n",
+                      kvc_fmt_some(r->ceil_rows, "row").s, kvc_fmt_count(r->floor_rows).s);
     row_count(t, r->inversions, "rows earlier than the row before them (sorted, order kept among "
                                 "equals)");
     row_count(t, r->repeated_ids, "rows hold a block id twice");

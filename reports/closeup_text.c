@@ -214,9 +214,9 @@ static void price(struct kvc_text *t, const struct kvc_closeup_rows *r)
 void kvc_crossing_text(struct kvc_text *t, const struct kvc_crossing *c, const char *isolate)
 {
     double blocks = c->blocks ? (double)c->crossing_blocks / (double)c->blocks : 0;
-    kvc_text_addf(t, "\n%u namespaces by %s; %s of %s distinct blocks (%s), %s tokens, are asked for "
-                  "by two or more\n", c->namespaces, isolate, kvc_fmt_count(c->crossing_blocks).s,
-                  kvc_fmt_count(c->blocks).s, kvc_fmt_percent(blocks).s,
+    kvc_text_addf(t, "\n%s by %s; %s of %s (%s), %s tokens, are asked for "
+                  "by two or more\n", kvc_fmt_some(c->namespaces, "namespace").s, isolate,
+                  kvc_fmt_count(c->crossing_blocks).s, kvc_fmt_some(c->blocks, "distinct block").s, kvc_fmt_percent(blocks).s,
                   kvc_fmt_count(c->crossing_tokens).s);
     if (c->n < 2)
         return;

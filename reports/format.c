@@ -30,6 +30,15 @@ struct kvc_str kvc_fmt_count(uint64_t n)
     return out;
 }
 
+struct kvc_str kvc_fmt_some(uint64_t n, const char *thing)
+{
+    struct kvc_str out;
+    size_t last = strlen(thing) - 1;
+    const char *many = strchr("hsx", thing[last]) ? "es" : "s";
+    snprintf(out.s, sizeof(out.s), "%.27s %.16s%s", kvc_fmt_count(n).s, thing, n == 1 ? "" : many);
+    return out;
+}
+
 struct kvc_str kvc_fmt_fixed(double value, int decimals, bool grouped)
 {
     struct kvc_str out = {"unknown"};

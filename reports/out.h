@@ -20,6 +20,7 @@ struct kvc_str {
 /* decimals 0 to 9; grouped: thousands apart by commas. NAN gives "unknown". */
 struct kvc_str kvc_fmt_fixed(double value, int decimals, bool grouped);
 struct kvc_str kvc_fmt_count(uint64_t n);         /* 12,345 */
+struct kvc_str kvc_fmt_some(uint64_t n, const char *thing); /* 1 block, 2,000 touches */
 struct kvc_str kvc_fmt_tokens(double tokens);     /* 950, 12.3 k, 41.2 M */
 struct kvc_str kvc_fmt_bytes(double bytes);       /* 512 GiB, 1.5 TiB */
 struct kvc_str kvc_fmt_bandwidth(double bytes_per_s); /* 25.2 GB/s */

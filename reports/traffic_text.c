@@ -44,21 +44,21 @@ static void put_head(struct kvc_text *t, const struct kvc_traffic *f)
 {
     const struct kvc_trace_stats *s = &f->stats;
     const struct kvc_profile *p = &f->profile;
-    kvc_text_addf(t, "%s request%s over %s, %s input and %s output tokens\n",
-                  kvc_fmt_count(s->requests).s, s->requests == 1 ? "" : "s",
-                  kvc_fmt_seconds((double)s->span_ns * 1e-9).s, kvc_fmt_count(s->input_tokens).s,
+    kvc_text_addf(t, "%s over %s, %s input and %s output tokens\n",
+                  kvc_fmt_some(s->requests, "request").s, kvc_fmt_seconds((double)s->span_ns * 1e-9).s, kvc_fmt_count(s->input_tokens).s,
                   s->unknown_outputs < s->requests ? kvc_fmt_count(s->output_tokens).s : "unknown");
     if (s->has_prefix)
-        kvc_text_addf(t, "%s blocks of %u tokens in %s segments, %s block and %s segment touches\n",
-                      kvc_fmt_count(s->blocks).s, s->block_tokens, kvc_fmt_count(s->segments).s,
-                      kvc_fmt_count(s->block_touches).s, kvc_fmt_count(s->segment_touches).s);
+        kvc_text_addf(t, "%s of %u tokens in %s, %s block and %s\n",
+                      kvc_fmt_some(s->blocks, "block").s, s->block_tokens,
+                      kvc_fmt_some(s->segments, "segment").s, kvc_fmt_count(s->block_touches).s,
+                      kvc_fmt_some(s->segment_touches, "segment touch").s);
     kvc_text_addf(t, "sessions: %s, tenants: %s, models: %s, digest %s\n",
                   s->sessions ? kvc_fmt_count(s->sessions).s : "not named",
                   f->trace->tenant ? kvc_fmt_count(s->tenants).s : "not named",
                   s->models ? kvc_fmt_count(s->models).s : "not named", s->digest);
     if (p->failed || p->cancelled)
-        kvc_text_addf(t, "%s requests failed, %s were cancelled (counted in all that follows)\n",
-                      kvc_fmt_count(p->failed).s, kvc_fmt_count(p->cancelled).s);
+        kvc_text_addf(t, "%s failed, %s cancelled (counted in all that follows)\n",
+                      kvc_fmt_some(p->failed, "request").s, kvc_fmt_count(p->cancelled).s);
 }
 
 /* ---- lengths ---- */
@@ -119,25 +119,25 @@ static void put_lengths(struct kvc_text *t, const struct kvc_traffic *f)
     put_classes(t, p);
     kvc_text_add(t, "\n");
     if (f->stats.has_prefix)
-        kvc_text_addf(t, "  answers: known in %s requests (from the log or a later turn), unknown "
+        kvc_text_addf(t, "  answers: known in %s (from the log or a later turn), unknown "
                          "in %s\n",
-                      kvc_fmt_count(p->outputs_known).s,
+                      kvc_fmt_some(p->outputs_known, "request").s,
                       kvc_fmt_count(f->stats.requests - p->outputs_known).s);
     if (p->unknown_output)
         kvc_text_addf(t, "  of %s requests the log does not say how much they generated: unknown, "
                          "in no figure of outputs\n", kvc_fmt_count(p->unknown_output).s);
     if (p->zero_output)
-        kvc_text_addf(t, "  %s requests generate nothing\n", kvc_fmt_count(p->zero_output).s);
+        kvc_text_addf(t, "  nothing generated: %s\n", kvc_fmt_some(p->zero_output, "request").s);
     if (f->stats.sessions)
-        kvc_text_addf(t, "  %s requests are in sessions; %s turns are too short to repeat what was "
-                         "before\n",
-                      kvc_fmt_count(p->in_sessions).s, kvc_fmt_count(p->shrunken_turns).s);
+        kvc_text_addf(t, "  in sessions: %s; too short to repeat what was before: %s\n",
+                      kvc_fmt_some(p->in_sessions, "request").s,
+                      kvc_fmt_some(p->shrunken_turns, "turn").s);
     if (f->stats.sessions)
-        kvc_text_addf(t, "  think time is stated for %s requests\n",
-                      kvc_fmt_count(p->think_s.count).s);
+        kvc_text_addf(t, "  think time is stated for %s\n",
+                      kvc_fmt_some(p->think_s.count, "request").s);
     if (p->cached_rows)
-        kvc_text_addf(t, "  the serving system states cached tokens in %s rows: %s of their "
-                         "input\n", kvc_fmt_count(p->cached_rows).s,
+        kvc_text_addf(t, "  the serving system states cached tokens in %s: %s of their "
+                         "input\n", kvc_fmt_some(p->cached_rows, "row").s,
                       kvc_fmt_percent(kvc_traffic_measured(f)).s);
 }
 

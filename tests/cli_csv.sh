@@ -55,7 +55,7 @@ expect "another process" 2 "poisson:2.5 say" import "$dir/lengths.csv" -o "$dir/
 
 # ---- order and clocks ----
 printf 'arrived_at,num_prefill_tokens,num_decode_tokens\n5,1,1\n3,2,1\n-2,2,1\n' >"$dir/u.csv"
-expect "rows out of order are counted" 0 "1 rows are earlier than the row before" import "$dir/u.csv" -o "$dir/t.kvt"
+expect "rows out of order are counted" 0 "1 row: earlier than the row before" import "$dir/u.csv" -o "$dir/t.kvt"
 grep -q "u.csv:4:arrived_at: \"-2\" is wrong: a time is expected: s from 0 on" "$dir/err"
 report $? "a negative time is named with its place"
 expect "strict stops at it" 3 "u.csv:4" import --strict "$dir/u.csv" -o "$dir/t.kvt"

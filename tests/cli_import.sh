@@ -60,7 +60,7 @@ expect "a contradicting block size is an error" 3 "b64.jsonl:1:hash_ids" \
 expect "an output that can't be written" 1 "none/x.kvt: can't write" import "$dir/log.jsonl" -o "$dir/none/x.kvt"
 ! grep -q note "$dir/err"; report $? "is told before the log is read"
 { row 0 1536 1,2,2; row 1 512 1; } >"$dir/twice.jsonl"
-expect "an id twice in a row" 0 "1 rows hold a block id twice" import "$dir/twice.jsonl" -o "$dir/c.kvt"
+expect "an id twice in a row" 0 "1 row: a block id twice" import "$dir/twice.jsonl" -o "$dir/c.kvt"
 
 # ---- what is no log ----
 : >"$dir/empty"

@@ -284,6 +284,11 @@ static void numbers_read_as_people_write_them(void **state)
     assert_string_equal(kvc_fmt_count(999).s, "999");
     assert_string_equal(kvc_fmt_count(1000).s, "1,000");
     assert_string_equal(kvc_fmt_count(UINT64_MAX).s, "18,446,744,073,709,551,615");
+    assert_string_equal(kvc_fmt_some(1, "touch").s, "1 touch");
+    assert_string_equal(kvc_fmt_some(0, "touch").s, "0 touches");
+    assert_string_equal(kvc_fmt_some(2000, "row").s, "2,000 rows");
+    assert_string_equal(kvc_fmt_some(UINT64_MAX, "distinct block").s,
+                        "18,446,744,073,709,551,615 distinct blocks");
     assert_string_equal(kvc_fmt_bytes(512.0 * 1024 * 1024 * 1024).s, "512 GiB");
     assert_string_equal(kvc_fmt_bytes(1536).s, "1.50 KiB");
     assert_string_equal(kvc_fmt_ms(812.4).s, "812 ms");
