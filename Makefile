@@ -8,6 +8,7 @@
 #   make asan, tsan   the tests in a build with sanitizers
 #   make bench        speed, one table (BENCH=json for programs)
 #   make layers       includes point the right way
+#   make cuda         the GPU part of kvcast bench (needs nvcc, no GPU)
 #   make install      program, library, headers, manual page, documents, examples
 .DEFAULT_GOAL := all
 
@@ -42,7 +43,7 @@ ifdef WERROR
 KVC_CFLAGS += -Werror
 endif
 
-LIB_SRC := $(wildcard base/*.c traces/*.c traces/*/*.c policies/*.c policies/*/*.c models/*.c sim/*.c sim/*/*.c studies/*.c reports/*.c)
+LIB_SRC := $(wildcard base/*.c traces/*.c traces/*/*.c policies/*.c policies/*/*.c models/*.c bench/*.c sim/*.c sim/*/*.c studies/*.c reports/*.c)
 CLI_SRC := $(wildcard cli/*.c)
 TEST_SRC := $(wildcard tests/test_*.c)
 BENCH_SRC := $(wildcard tests/bench/bench_*.c)
@@ -91,6 +92,22 @@ $(B)/%.o: %.c
 	$(CC) $(KVC_CFLAGS) $(CFLAGS) -c -o $@ $<
 
 lib-objects: $(LIB_OBJ)
+
+# ---- the GPU module of kvcast bench: nvcc and cuBLASLt, no GPU, are needed to build it ----
+
+NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+CUDA_SRC := $(wildcard bench/cuda/*.cu)
+CUDA_ARCH ?= -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90
+
+$(B)/kvcast-gpu.so: $(CUDA_SRC) bench/cuda/gpu_bench.h bench/gpu_module.h bench/measure.h
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 -O2 $(CUDA_ARCH) -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra $(if $(WERROR),-Werror all-warnings -Xcompiler -Werror) -I. -Iinclude -shared -o $@ $(CUDA_SRC) -lcublasLt
+cuda:
+	@sh tools/cuda.sh "$(NVCC)"
+	@$(MAKE) --no-print-directory -s all
+	@echo "building $(B)/kvcast-gpu.so"
+	@$(MAKE) --no-print-directory -s $(B)/kvcast-gpu.so
+	@echo "'build/kvcast bench' now measures GPUs, too"
 
 # ---- tests ----
 
@@ -167,6 +184,7 @@ install: all $(B)/libkvcast.so.$(SOVERSION)
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)/kvcast \
 	    $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)/examples $(DESTDIR)$(DOCDIR)/formats
 	install $(B)/kvcast $(DESTDIR)$(BINDIR)/kvcast
+	if [ -f $(B)/kvcast-gpu.so ]; then install -D $(B)/kvcast-gpu.so $(DESTDIR)$(BINDIR)/../lib/kvcast/kvcast-gpu.so; fi
 	install -m 644 $(B)/libkvcast.a $(DESTDIR)$(LIBDIR)/libkvcast.a
 	install -m 755 $(B)/libkvcast.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libkvcast.so.$(SOVERSION)
 	ln -sf libkvcast.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libkvcast.so
@@ -182,6 +200,6 @@ install: all $(B)/libkvcast.so.$(SOVERSION)
 clean:
 	rm -rf build
 
-.PHONY: all profiles accuracy lib-objects tests test check fuzz asan tsan layers bench bench-programs deps quickstart man readme docs/kvcast.1 install clean
+.PHONY: all cuda profiles accuracy lib-objects tests test check fuzz asan tsan layers bench bench-programs deps quickstart man readme docs/kvcast.1 install clean
 .SECONDARY:
 -include $(patsubst %.o,%.d,$(LIB_OBJ) $(CLI_OBJ) $(TEST_LIB_OBJ)) $(TEST_BIN:=.d) $(BENCH_BIN:=.d)

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/outfile.h"
 #include "base/units.h"
+#include "cli/profile_report.h"
 #include "cli/trace_args.h"
 #include "models/models.h"
 #include "sim/scenario/scenario.h"
@@ -146,7 +147,8 @@ static enum kvc_status fit_host(struct job *j, struct kvc_error *err)
         kvc_progress_fn progress = kvc_cli_progress(j->cli, &user);
         status = open_run(j, log, err);
         if (status == KVC_OK)
-            status = kvc_host_fit_requests(&j->host, log, j->trace, j->scenario, progress, user, err);
+            status =
+                kvc_host_fit_requests(&j->host, log, j->trace, j->scenario, progress, user, err);
         kvc_cli_progress_clear(j->cli);
         return status;
     }
@@ -169,72 +171,20 @@ static enum kvc_status build_scenario(struct job *j, struct kvc_error *err)
 
 /* ---- output ---- */
 
-static void print_constant(FILE *out, const struct kvc_fit_constant *c, bool bounded, double scale,
-                           const char *unit)
-{
-    if (c->told)
-        fprintf(out, "  %-30s %10.4g +- %.2g %s\n", c->name, c->value * scale, c->error * scale,
-                unit);
-    else if (bounded)
-        fprintf(out, "  %-30s %10.4g    %s, at most about so\n", c->name, c->value * scale, unit);
-    else
-        fprintf(out, "  %-30s   as it was\n", c->name);
-}
-
-static void print_quality(FILE *out, const struct kvc_measured_fit *f)
-{
-    struct kvc_text words = {0};
-
-    fprintf(out, "  half of the %zu measurements are met within %.2g %%, the worst within %.2g %%",
-            f->n, f->median * 100, f->worst * 100);
-    if (f->outliers)
-        fprintf(out, "; %zu far off count little", f->outliers);
-    if (isfinite(f->held_out_median))
-        fprintf(out, ";\n  of those left out and predicted from the others, half within %.2g %%, the "
-                "worst within %.2g %%\n", f->held_out_median * 100, f->held_out_worst * 100);
-    else
-        fputs(";\n  too few to leave some out and predict them\n", out);
-    kvc_measured_fit_words(f, "  ", &words);
-    if (words.buf)
-        fputs(words.buf, out);
-    kvc_text_clear(&words);
-}
-
-static void print_link(FILE *out, const struct kvc_link_fit *f)
-{
-    const char *what = f->direction == KVC_TOWARDS_GPU ? "read" : "write";
-    char least[32], most[32];
-
-    kvc_format_bytes((uint64_t)f->least_bytes, least, sizeof least);
-    kvc_format_bytes((uint64_t)f->most_bytes, most, sizeof most);
-    fprintf(out, "%s, %s: %s; operations of %s to %s\n", f->base->name, what, f->sources.buf, least,
-            most);
-    print_constant(out, &f->fit.constant[KVC_LINK_RATE], kvc_link_fit_bounds(f, KVC_LINK_RATE), 1e-9,
-                   "GB/s");
-    print_constant(out, &f->fit.constant[KVC_LINK_LATENCY], kvc_link_fit_bounds(f, KVC_LINK_LATENCY), 1e-3,
-                   "us");
-    print_constant(out, &f->fit.constant[KVC_LINK_PER_OP], kvc_link_fit_bounds(f, KVC_LINK_PER_OP), 1e-3,
-                   "us");
-    print_quality(out, &f->fit);
-    if (f->bare && f->fit.constant[KVC_LINK_LATENCY].told)
-        fputs("  latency: the wire's; what an engine does around a transfer is not in it, so the "
-              "profile keeps what it had\n", out);
-}
-
 static void print_host(FILE *out, const struct kvc_host_fit *h)
 {
     fprintf(out, "%s's host: %s\n", h->backend, h->sources.buf);
-    print_constant(out, &h->fit.constant[KVC_HOST_STEP], false, 1e-3, "us");
-    print_constant(out, &h->fit.constant[KVC_HOST_SEQUENCE], false, 1e-3, "us");
-    print_constant(out, &h->fit.constant[KVC_HOST_PREFILL], false, 1e-6, "ms");
-    print_constant(out, &h->fit.constant[KVC_HOST_FRONT], false, 1e-6, "ms");
-    print_quality(out, &h->fit);
+    kvc_profile_print_constant(out, &h->fit.constant[KVC_HOST_STEP], false, 1e-3, "us");
+    kvc_profile_print_constant(out, &h->fit.constant[KVC_HOST_SEQUENCE], false, 1e-3, "us");
+    kvc_profile_print_constant(out, &h->fit.constant[KVC_HOST_PREFILL], false, 1e-6, "ms");
+    kvc_profile_print_constant(out, &h->fit.constant[KVC_HOST_FRONT], false, 1e-6, "ms");
+    kvc_profile_print_quality(out, &h->fit);
 }
 
 static void print_report(FILE *out, const struct job *j)
 {
     for (size_t i = 0; i < j->links.n; i++)
-        print_link(out, &j->links.fit[i]);
+        kvc_profile_print_link(out, &j->links.fit[i]);
     if (j->has_host)
         print_host(out, &j->host);
     if (j->readings.notes.buf)
@@ -249,16 +199,9 @@ static enum kvc_status write_profile(struct job *j, const char *path, double dep
     struct kvc_profile_parts parts = {
         .gpu = j->scenario->cluster.gpu, .readings = &j->readings, .links = &j->links,
         .queue_depth = depth, .host = j->has_host ? &j->host : NULL};
-    struct kvc_outfile *o;
     enum kvc_status status = j->profile ? KVC_OK : kvc_profile_text(&j->profile, &parts, err);
 
-    if (status == KVC_OK)
-        status = kvc_outfile_open(&o, path, err);
-    if (status != KVC_OK)
-        return status;
-    kvc_outfile_write(o, j->profile, strlen(j->profile));
-    kvc_outfile_write(o, "\n", 1);
-    return kvc_outfile_close(o, err);
+    return status == KVC_OK ? kvc_profile_put(j->profile, path, err) : status;
 }
 
 static int check_usage(const struct kvc_cli *cli, const char *out, double *depth)

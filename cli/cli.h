@@ -28,7 +28,7 @@ struct kvc_cli_command {
 };
 extern const struct kvc_cli_command kvc_cmd_import, kvc_cmd_inspect, kvc_cmd_ceiling,
     kvc_cmd_replay, kvc_cmd_gen, kvc_cmd_show, kvc_cmd_report, kvc_cmd_export, kvc_cmd_validate,
-    kvc_cmd_calibrate, kvc_cmd_policy;
+    kvc_cmd_calibrate, kvc_cmd_bench, kvc_cmd_policy;
 
 size_t kvc_cli_count(const struct kvc_cli *cli); /* positional arguments */
 const char *kvc_cli_argument(const struct kvc_cli *cli, size_t i); /* NULL past the end */

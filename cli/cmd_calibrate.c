@@ -13,7 +13,8 @@
 #include <string.h>
 
 static const struct kvc_cli_option options[] = {
-    {"nvbandwidth", "F", NULL, "output of nvbandwidth, text or --json; or give files without a name"},
+    {"nvbandwidth", "F", NULL, "output of nvbandwidth, text or --json; or give files without a "
+     "name"},
     {"fio", "F", NULL, "output of fio --output-format=json, run with --direct=1"},
     {"perftest", "F", NULL, "output of ib_read_bw, ib_write_bw, ib_read_lat or --out_json"},
     {"nixl", "F", NULL, "output of nixlbench"},
@@ -23,7 +24,8 @@ static const struct kvc_cli_option options[] = {
     {"queue-depth", "N", NULL,
      "reads and writes that the engine keeps under way on storage; goes into the profile"},
     {"requests", "F", NULL,
-     "times of a served run's requests: JSON lines with queued_ts, first_token_ts and last_token_ts, "
+     "times of a served run's requests: JSON lines with queued_ts, first_token_ts and "
+     "last_token_ts, "
      "or CSV with input_tokens, output_tokens, ttft_ms and e2e_ms; --trace names its traffic"},
     {"prometheus", "F", NULL,
      "a scrape of vLLM's or SGLang's metrics; two or more, in order of time"},
@@ -33,7 +35,8 @@ static const struct kvc_cli_option options[] = {
      "the files are tables of measured kernels (columns as aiconfigurator's), .zst and .gz too"},
     {"o", "PROFILE.json", NULL, "where the profile goes, - for stdout"},
     {"output", "PROFILE.json", NULL, "the same"},
-    {"origin", "TEXT", NULL, "with --kernels: where the files come from; stands before each source"},
+    {"origin", "TEXT", NULL, "with --kernels: where the files come from; stands before each "
+     "source"},
     {"format", "NAME", "auto", "format of the traffic that goes with --requests"},
     {"window", "A:B", NULL, "keep the requests that arrive from A to B after the first"},
     {NULL, NULL, NULL, NULL},
@@ -188,20 +191,25 @@ const struct kvc_cli_command kvc_cmd_calibrate = {
     .arguments = "FILE.. -o PROFILE.json | --kernels FILE.csv.. -o PROFILE.json | --rows F.csv",
     .summary = "fit links, hosts or kernels to measurements of your own",
     .description =
-        "Files are the output of nvbandwidth, fio, ib_read_bw and its like, nixlbench or kvcast bench, told "
-        "apart by what they hold. What a link takes per transfer, per operation and per byte is fitted to "
-        "them; with --requests or --prometheus, and --model, --gpu and other keys of the scenario that was "
-        "served, what the engine's host takes too. Printed: each constant with its error, how well "
-        "measurements left out are met, and what these measurements can not tell. The profile goes "
-        "into a scenario as \"profile\": \"my.json\" (--profile my.json); all else stays as it was.\n\n"
+        "Files are the output of nvbandwidth, fio, ib_read_bw and its like, nixlbench or kvcast "
+        "bench, told apart by what they hold. What a link takes per transfer, per operation and "
+        "per "
+        "byte is fitted to them; with --requests or --prometheus, and --model, --gpu and other "
+        "keys "
+        "of the scenario that was served, what the engine's host takes too. Printed: each constant "
+        "with its error, how well measurements left out are met, and what these measurements can "
+        "not tell. The profile goes into a scenario as \"profile\": \"my.json\" (--profile "
+        "my.json); all else stays as it was.\n\n"
         "kvcast calibrate h2d.txt drive.json --gpu h100-sxm -o my.json\n"
         "kvcast calibrate --requests run.jsonl --model llama-3.1-8b --gpu h100-sxm -o my.json\n"
-        "kvcast replay log.jsonl --model llama-3.1-8b --gpu h100-sxm --dram 512GiB --profile my.json\n\n"
-        "--kernels: fits compact tables to measured kernel times of one GPU and engine backend: matrix "
-        "products, attention, latent attention, experts, collectives, linear attention. A file is "
-        "named system__family__backend__version.csv, or has columns of these names. Each table "
-        "states its source, its range and three errors: on the rows it was fitted to, on rows and "
-        "on shapes kept aside.\n"
+        "kvcast replay log.jsonl --model llama-3.1-8b --gpu h100-sxm --dram 1TiB --profile "
+        "my.json\n\n"
+        "--kernels: fits compact tables to measured kernel times of one GPU and engine backend: "
+        "matrix products, attention, latent attention, experts, collectives, linear attention. A "
+        "file is named system__family__backend__version.csv, or has columns of these names. Each "
+        "table states its source, its range and three errors: on the rows it was fitted to, on "
+        "rows "
+        "and on shapes kept aside.\n"
         "'kvcast validate --kernels FILE.csv --profile PROFILE.json' shows how well a profile "
         "predicts other rows.\n"
         "--rows: fits what the host takes per step, per sequence, per step with prefill and per "

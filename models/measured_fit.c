@@ -104,7 +104,7 @@ static double cost_of(const struct part *p, const double *residual, const double
     return sum;
 }
 
-/* What the nearer half of the rows lies within, for normal errors: rows far beyond it count little. */
+/* What the nearer half of the rows lies within: rows far beyond it count little. */
 static double scale_at(struct part *p, const double *residual)
 {
     size_t n = 0;
@@ -315,7 +315,7 @@ static enum kvc_status fit_told(struct part *p, double *x, double *scratch, stru
     return KVC_OK;
 }
 
-/* Rows left out in turn, each predicted from the others; how much the constants depend on who is in. */
+/* Rows left out in turn, each predicted from the others, and what that does to the constants. */
 static enum kvc_status cross_validate(struct part *p, const double *x, double *error,
                                       bool *left_out, struct kvc_error *err)
 {
@@ -352,11 +352,33 @@ static enum kvc_status cross_validate(struct part *p, const double *x, double *e
     f->held_out_worst = error[tested - 1];
     if (folds > f->n)
         folds = f->n;
-    for (size_t i = 0; i < f->n_constants; i++) /* the jackknife's error, where it is the larger one */
+    for (size_t i = 0; i < f->n_constants; i++) /* the jackknife's, where it is the larger one */
         if (f->constant[i].told)
             f->constant[i].error = fmax(f->constant[i].error,
                                         sqrt(spread[i] * (double)(folds - 1) / (double)folds));
     return KVC_OK;
+}
+
+/* A constant that depends on which rows are in is not told either. */
+static bool leave_unsteady(struct kvc_measured_fit *f, double *x)
+{
+    size_t worst = f->n_constants;
+    double largest = TOLD;
+
+    for (size_t i = 0; i < f->n_constants; i++) {
+        struct kvc_fit_constant *c = &f->constant[i];
+        if (c->told && c->error / unit(c, x[i]) > largest) {
+            largest = c->error / unit(c, x[i]);
+            worst = i;
+        }
+    }
+    if (worst == f->n_constants)
+        return false;
+    f->constant[worst].told = false;
+    f->constant[worst].with = 0;
+    f->constant[worst].error = NAN;
+    x[worst] = f->constant[worst].base;
+    return true;
 }
 
 enum kvc_status kvc_measured_fit_run(struct kvc_measured_fit *f, struct kvc_error *err)
@@ -382,10 +404,12 @@ enum kvc_status kvc_measured_fit_run(struct kvc_measured_fit *f, struct kvc_erro
         c->error = NAN;
         x[i] = c->kept ? c->base : c->start;
     }
-    if (status == KVC_OK)
-        status = fit_told(&p, x, scratch, err);
-    if (status == KVC_OK)
-        status = cross_validate(&p, x, scratch, left_out, err);
+    do {
+        if (status == KVC_OK)
+            status = fit_told(&p, x, scratch, err);
+        if (status == KVC_OK)
+            status = cross_validate(&p, x, scratch, left_out, err);
+    } while (status == KVC_OK && leave_unsteady(f, x));
     for (size_t i = 0; i < f->n_constants; i++)
         f->constant[i].value = x[i] > 1e-6 * f->constant[i].start ? x[i] : 0;
     kvc_free(p.all);
@@ -407,7 +431,9 @@ void kvc_measured_fit_words(const struct kvc_measured_fit *f, const char *indent
             continue;
         kvc_text_addf(out, "%s%s: not told by these measurements", indent,
                       c->name);
-        kvc_text_add(out, others ? "; they see only a mix of it and " : ": they hardly depend on it");
+        kvc_text_add(out, others    ? "; they see only a mix of it and "
+                          : c->with ? ": they hardly depend on it"
+                                    : ": they scatter too much for it");
         for (size_t k = 0, listed = 0; k < f->n_constants; k++)
             if (others >> k & 1)
                 kvc_text_addf(out, "%s%s", listed++ ? ", " : "", f->constant[k].name);

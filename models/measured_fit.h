@@ -13,7 +13,8 @@ struct kvc_fit_constant {
     double value, error;    /* out: standard error, NAN where it is the base's */
     bool kept;              /* in: not fitted, with is the caller's */
     bool told;
-    uint32_t with;          /* not told: bit per constant that only a mix of is seen, its own too */
+    uint32_t with;          /* not told: bit per constant that only a mix of is seen, its own too;
+                               0: the rows scatter too much */
 };
 
 struct kvc_measured_fit {

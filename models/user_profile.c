@@ -89,7 +89,8 @@ static enum kvc_status check_entry(const struct kvc_jval *entry, const struct li
         const char *near = kvc_name_nearest(name, l->names);
         return kvc_fail_at(err, KVC_ERR_INPUT, file, kvc_jval_line(entry), l->id,
                            "'%.64s' is not known, so there is nothing to replace; %s %s", name,
-                           near ? "did you mean" : "there is for example", near ? near : l->names[0]);
+                           near ? "did you mean" : "there is for example",
+                           near ? near : l->names[0]);
     }
     for (const struct kvc_jval *v = kvc_jval_first(entry); v; v = kvc_jval_next(v))
         if (strcmp(kvc_jval_key(v), l->id) != 0 && !is_figure(l->figures, kvc_jval_key(v)))

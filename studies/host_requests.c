@@ -61,7 +61,8 @@ static bool residuals(void *user, const double *x, double *out)
     profile_text(&profile, f->backend, x);
     const struct kvc_replay_options options = {.struct_size = sizeof options, .skip_bounds = true,
                                                .profile = profile.buf};
-    bool fine = !profile.failed && kvc_replay_run(&r, f->trace, f->scenario, &options, &f->err) == KVC_OK;
+    bool fine =
+        !profile.failed && kvc_replay_run(&r, f->trace, f->scenario, &options, &f->err) == KVC_OK;
     for (size_t i = 0; fine && i < f->log.n; i++) {
         const struct kvc_measured_request *m = &f->log.request[i];
         const struct kvc_request_result *p = &r->requests[i];
@@ -91,9 +92,11 @@ static enum kvc_status check(const struct fit *f, const char *path, struct kvc_e
                            "order: both must be of one run, sorted by arrival", f->log.n,
                            (unsigned long long)f->trace->n_requests);
     if (f->log.n > MOST_REQUESTS)
-        return kvc_fail_at(err, KVC_ERR_LIMIT, path, 0, NULL,
-                           "%zu requests would be replayed hundreds of times: some thousand tell as "
-                           "much; cut it with --window", f->log.n);
+        return kvc_fail_at(
+            err, KVC_ERR_LIMIT, path, 0, NULL,
+            "%zu requests would be replayed hundreds of times: some thousand tell as "
+            "much; cut it with --window",
+            f->log.n);
     return KVC_OK;
 }
 
@@ -114,8 +117,8 @@ enum kvc_status kvc_host_fit_requests(struct kvc_host_fit *out, const char *log,
     kvc_host_fit_start(out, engine);
     status = check(&f, log, err);
     out->requests = f.log.n;
-    kvc_text_addf(&out->sources, "times of %zu requests (%s) beside their replay, %s on %s", f.log.n,
-                  slash ? slash + 1 : log, scenario->model, scenario->cluster.gpu);
+    kvc_text_addf(&out->sources, "times of %zu requests (%s) beside their replay, %s on %s",
+                  f.log.n, slash ? slash + 1 : log, scenario->model, scenario->cluster.gpu);
     if (f.log.engine_clock) {
         out->fit.constant[KVC_HOST_FRONT].kept = true;
         kvc_text_addf(&out->notes, "%s: its clock is the engine's, so the front end and the client "

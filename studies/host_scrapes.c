@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What an engine's counters moved by between two scrapes: means of TTFT, of waiting, of prefill and
- * between tokens, at a mean batch and mean lengths. Each is one equation in the host's constants. */
+ * between tokens, at a mean batch and mean lengths. Each is an equation in the host's constants. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +58,8 @@ static enum kvc_status check_pair(const struct kvc_scrape *a, const struct kvc_s
                                "its counters lie below those of %s: name the scrapes in order of "
                                "time, none before a restart", a->path);
     if (a->sglang != b->sglang)
-        return kvc_fail_at(err, KVC_ERR_INPUT, b->path, 0, NULL, "another engine than %s's", a->path);
+        return kvc_fail_at(err, KVC_ERR_INPUT, b->path, 0, NULL, "another engine than %s's",
+                           a->path);
     if (!(moved(a, b, KVC_METRIC_TTFT_COUNT) >= 1) || !(moved(a, b, KVC_METRIC_ITL_COUNT) >= 1))
         return kvc_fail_at(err, KVC_ERR_INPUT, b->path, 0, NULL,
                            "no request had its first token, or none its second, since %s: scrape "
@@ -79,8 +80,10 @@ static void find_batch(struct interval *i, const struct kvc_scrape *a, const str
     } else {
         i->batch = (a->value[KVC_METRIC_RUNNING] + b->value[KVC_METRIC_RUNNING]) / 2 / engines;
         i->steps = tokens / fmax(i->batch, 1);
-        kvc_text_addf(notes, "%s: steps are not counted in it (iteration_tokens_total), so the batch "
-                      "is the mean of the two gauges of running requests, %.3g\n", b->path, i->batch);
+        kvc_text_addf(notes,
+                      "%s: steps are not counted in it (iteration_tokens_total), so the batch "
+                      "is the mean of the two gauges of running requests, %.3g\n",
+                      b->path, i->batch);
     }
     i->batch = fmax(i->batch, 1);
 }
@@ -186,12 +189,16 @@ static void say_what_is_missing(struct kvc_host_fit *out, const struct interval 
 {
     if (isnan(i->queue)) {
         out->fit.constant[KVC_HOST_FRONT].kept = true;
-        kvc_text_addf(&out->notes, "%s: without a histogram of waiting (request_queue_time_seconds) "
-                      "TTFT is waiting, prefill and front end in one: it is not used\n", s->path);
+        kvc_text_addf(&out->notes,
+                      "%s: without a histogram of waiting (request_queue_time_seconds) "
+                      "TTFT is waiting, prefill and front end in one: it is not used\n",
+                      s->path);
     }
     if (isnan(i->prefill))
-        kvc_text_addf(&out->notes, "%s: no histogram of prefill (request_prefill_time_seconds); "
-                      "what of a TTFT is the front end's follows from the model's prefill\n", s->path);
+        kvc_text_addf(&out->notes,
+                      "%s: no histogram of prefill (request_prefill_time_seconds); "
+                      "what of a TTFT is the front end's follows from the model's prefill\n",
+                      s->path);
 }
 
 static enum kvc_status read_all(struct fit *f, struct kvc_host_fit *out, const char *const *paths,
@@ -214,10 +221,12 @@ static enum kvc_status read_all(struct fit *f, struct kvc_host_fit *out, const c
         say_what_is_missing(out, at, &next);
         add_rows(f, at, model, scenario->engine.max_batched_tokens);
         out->requests += (uint64_t)at->requests;
-        kvc_text_addf(&out->notes, "%s: %.0f requests of %.0f + %.0f tokens, %.0f %% of the prompts "
-                      "cached, batch %.3g, TTFT %.4g ms, %.4g ms between tokens\n", paths[i],
-                      at->requests, at->prompt, at->output, 100 * (1 - at->computed / at->prompt),
-                      at->batch, at->ttft / 1e6, at->itl / 1e6);
+        kvc_text_addf(&out->notes,
+                      "%s: %.0f requests of %.0f + %.0f tokens, %.0f %% of the prompts "
+                      "cached, batch %.3g, TTFT %.4g ms, %.4g ms between tokens\n",
+                      paths[i], at->requests, at->prompt, at->output,
+                      100 * (1 - at->computed / at->prompt), at->batch, at->ttft / 1e6,
+                      at->itl / 1e6);
     }
     kvc_step_model_destroy(model);
     return status;
@@ -234,9 +243,10 @@ enum kvc_status kvc_host_fit_scrapes(struct kvc_host_fit *out, const char *const
     if (!engine)
         status = kvc_fail(err, KVC_ERR_INPUT, "no engine '%s'", scenario->engine.backend);
     else if (n < 2)
-        status = kvc_fail_at(err, KVC_ERR_USAGE, paths[0], 0, NULL,
-                             "counters run since the engine's start: what tells is the difference of "
-                             "two scrapes; name another with a second --prometheus");
+        status =
+            kvc_fail_at(err, KVC_ERR_USAGE, paths[0], 0, NULL,
+                        "counters run since the engine's start: what tells is the difference of "
+                        "two scrapes; name another with a second --prometheus");
     else if (!f.interval || !f.row)
         status = kvc_fail_nomem(err);
     if (status == KVC_OK) {

@@ -157,8 +157,8 @@ static enum kvc_status deal(struct kvc_link_fits *out, const struct kvc_readings
     return KVC_OK;
 }
 
-/* Sixteen lanes of the fourth generation carry 31.5 GB/s, of the fifth 63: a copy that lies in between
- * or below says which; beyond is no PCIe. */
+/* Sixteen lanes of the fourth generation carry 31.5 GB/s, of the fifth 63: a copy that lies in
+ * between or below says which; beyond is no PCIe. */
 static const char *guess_host_link(struct kvc_readings *r)
 {
     double most = 0;
@@ -169,7 +169,8 @@ static const char *guess_host_link(struct kvc_readings *r)
     const char *link = most <= 0 || most > 63e9 ? NULL : most > 31.5e9 ? "pcie5-x16"
                        : most > 16e9 ? "pcie4-x16" : NULL;
     if (link)
-        kvc_readings_note(r, "no --gpu and no --link: by its rate the host link is taken as %s", link);
+        kvc_readings_note(r, "no --gpu and no --link: by its rate the host link is taken as %s",
+                          link);
     return link;
 }
 
@@ -213,14 +214,11 @@ const struct kvc_link_fit *kvc_link_fits_source(const struct kvc_link_fits *fits
                                                 const struct kvc_link_profile *base,
                                                 size_t constant)
 {
-    const struct kvc_link_fit *found = NULL;
+    const struct kvc_link_fit *f = NULL;
 
-    for (size_t i = 0; i < fits->n; i++) {
-        const struct kvc_link_fit *f = &fits->fit[i];
-        bool usable = f->fit.constant[constant].told || kvc_link_fit_bounds(f, constant);
-        if (f->base == base && usable && !(f->bare && constant == KVC_LINK_LATENCY) &&
-            (!found || f->direction == KVC_TOWARDS_GPU))
-            found = f;
-    }
-    return found;
+    for (size_t i = 0; i < fits->n; i++)
+        if (fits->fit[i].base == base && (!f || fits->fit[i].direction == KVC_TOWARDS_GPU))
+            f = &fits->fit[i];
+    bool told = f && (f->fit.constant[constant].told || kvc_link_fit_bounds(f, constant));
+    return told && !(f->bare && constant == KVC_LINK_LATENCY) ? f : NULL;
 }

@@ -37,14 +37,14 @@ void kvc_link_fits_clear(struct kvc_link_fits *fits);
 /* What the fit says of a row, in bytes per second. */
 double kvc_link_predict(const double constants[KVC_LINK_CONSTANTS], const struct kvc_reading *row);
 
-/* The fit of a link that its latency and time per operation are taken from: reads where they tell
- * them, else writes. NULL: neither does. */
+/* The fit of a link that its latency or time per operation is taken from: of reads where there are
+ * any, else of writes. NULL: it does not tell it. */
 const struct kvc_link_fit *kvc_link_fits_source(const struct kvc_link_fits *fits,
                                                 const struct kvc_link_profile *base,
                                                 size_t constant);
 
-/* Whether the rows, though they do not tell the constant, rule out the profile's figure: then value is
- * one that they allow. */
+/* Whether the rows, though they do not tell the constant, rule out the profile's figure: then value
+ * is one that they allow. */
 bool kvc_link_fit_bounds(const struct kvc_link_fit *f, size_t constant);
 
 #endif

@@ -37,7 +37,8 @@ static void put_figure(struct kvc_json *j, const char *key, const struct kvc_mea
     if (c->told)
         kvc_json_double(j, "standard_error", rounded(c->error));
     else
-        kvc_json_string(j, "because", "not told by the rows, but they rule out the profile's figure");
+        kvc_json_string(j, "because",
+                        "not told by the rows, but they rule out the profile's figure");
     kvc_json_u64(j, "rows", f->n);
     put_percent(j, "median_residual_percent", f->median);
     put_percent(j, "held_out_percent", f->held_out_median);
@@ -92,7 +93,8 @@ static void put_link(struct kvc_json *j, const struct kvc_profile_parts *p,
         kvc_json_open_object(j, "queue_depth");
         kvc_json_double(j, "value", p->queue_depth);
         kvc_json_string(j, "kind", "assumed");
-        kvc_json_string(j, "source", "operations the engine keeps under way, as --queue-depth says");
+        kvc_json_string(j, "source",
+                        "operations the engine keeps under way, as --queue-depth says");
         kvc_json_close(j);
     }
     kvc_json_close(j);
@@ -172,9 +174,13 @@ enum kvc_status kvc_profile_text(char **out, const struct kvc_profile_parts *p,
     kvc_json_string(&j, "version", kvc_version());
     if (p->gpu && *p->gpu)
         kvc_json_string(&j, "gpu", p->gpu);
+    if (p->machine)
+        kvc_json_raw(&j, "machine", p->machine);
     put_links(&j, p);
     put_engines(&j, p->host);
     put_measurements(&j, p->links);
+    if (p->more)
+        kvc_json_raw(&j, "other_measurements", p->more);
     kvc_json_close(&j);
     *out = kvc_json_take(&j);
     return *out ? KVC_OK : kvc_fail_nomem(err);

@@ -13,6 +13,8 @@ struct kvc_profile_parts {
     const struct kvc_link_fits *links;
     double queue_depth;                  /* of storage links, as the user says; 0: not stated */
     const struct kvc_host_fit *host;     /* NULL: none */
+    const char *machine;                 /* JSON: what was measured on; NULL: not stated */
+    const char *more; /* JSON list: measurements that are no link's; NULL: none */
 };
 
 /* *out is the caller's. */

@@ -110,11 +110,13 @@ static enum kvc_status end_group(struct kvc_readings *r, const struct group *g,
     if (g->failed)
         kvc_readings_skip(r, "a job ended with an error");
     else if (g->cached)
-        kvc_readings_skip(r, "jobs without direct=1 measure the page cache: run fio with --direct=1");
+        kvc_readings_skip(r,
+                          "jobs without direct=1 measure the page cache: run fio with --direct=1");
     else if (g->mixed || both)
         kvc_readings_skip(r, "reads and writes at once: a link's profile has each by itself");
     else if (g->many_sizes)
-        kvc_readings_skip(r, "jobs of other sizes ran at the same time: put --stonewall between them");
+        kvc_readings_skip(r,
+                          "jobs of other sizes ran at the same time: put --stonewall between them");
     else
         for (int i = 0; i < 2 && status == KVC_OK; i++) {
             const struct kvc_reading row = {

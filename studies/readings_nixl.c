@@ -88,7 +88,8 @@ static void read_setting(struct run *x, const char *text, size_t n)
 {
     const char *colon = memchr(text, ':', n);
 
-    for (const char *next; colon && (next = memchr(colon + 1, ':', n - (size_t)(colon + 1 - text)));)
+    for (const char *next;
+         colon && (next = memchr(colon + 1, ':', n - (size_t)(colon + 1 - text)));)
         colon = next;
     if (!colon)
         return;

@@ -60,7 +60,8 @@ static enum kvc_status add(struct found *f, size_t test, double gb_s, uint64_t l
 static void tell(struct found *f, bool stated)
 {
     if (!stated)
-        kvc_readings_note(f->r, "does not state its buffer; taken as nvbandwidth's default, 512 MiB");
+        kvc_readings_note(f->r,
+                          "does not state its buffer; taken as nvbandwidth's default, 512 MiB");
     if (f->others)
         kvc_readings_note(f->r, "%zu tests of other paths (GPU to GPU, both directions at once, "
                           "latency of loads) are not used", f->others);
@@ -107,7 +108,8 @@ static enum kvc_status read_text(struct found *f, const char *at, struct kvc_err
     enum kvc_status status = KVC_OK;
 
     while (status == KVC_OK && (text = kvc_readings_line(&at, &n))) {
-        while (n && (*text == ' ' || *text == '\t') && strncmp(text + strspn(text, " \t"), "Running ", 8) == 0)
+        while (n && (*text == ' ' || *text == '\t') &&
+               strncmp(text + strspn(text, " \t"), "Running ", 8) == 0)
             text++, n--;
         line++;
         if (strncmp(text, "Running ", 8) == 0) {

@@ -48,11 +48,13 @@ static enum kvc_status add_bw(struct kvc_readings *r, const struct test *t, doub
                               .spread = NAN, .line = line};
 
     if (t->both) {
-        kvc_readings_skip(r, "a bidirectional test (-b) measures both directions' sum: run without");
+        kvc_readings_skip(r,
+                          "a bidirectional test (-b) measures both directions' sum: run without");
         return KVC_OK;
     }
     if (t->send) {
-        kvc_readings_skip(r, "send tests involve the other side's CPU: use ib_read_bw, ib_write_bw");
+        kvc_readings_skip(r,
+                          "send tests involve the other side's CPU: use ib_read_bw, ib_write_bw");
         return KVC_OK;
     }
     return kvc_readings_row(r, &row, err);
@@ -158,7 +160,9 @@ static enum kvc_status read_tables(struct kvc_readings *r, const char *at, struc
             table = false;
         } else if (has(text, n, "#bytes")) {
             table = true;
-            t.unit = has(text, n, "Gb/sec") ? 'G' : has(text, n, "MiB/sec") || has(text, n, "MB/sec") ? 'M' : 0;
+            t.unit = has(text, n, "Gb/sec")                              ? 'G'
+                     : has(text, n, "MiB/sec") || has(text, n, "MB/sec") ? 'M'
+                                                                         : 0;
             if (!t.tool)
                 kvc_readings_note(r, "does not say which test it is: taken as ib_write_bw");
             if (!t.tool)
@@ -203,7 +207,8 @@ static enum kvc_status read_json(struct kvc_readings *r, const struct kvc_jval *
             status = add_bw(r, &t, number(v, "MsgSize"), number(v, "BW_average"),
                             number(v, "MsgRate"), kvc_jval_line(v), err);
         else
-            status = add_lat(r, &t, number(v, "MsgSize"), number(v, "t_avg"), kvc_jval_line(v), err);
+            status =
+                add_lat(r, &t, number(v, "MsgSize"), number(v, "t_avg"), kvc_jval_line(v), err);
     }
     return status;
 }

@@ -11,7 +11,7 @@ report $rc "every include points the right way"
 plant() { # name, file, line, pattern
     rm -rf "$dir/tree"
     mkdir "$dir/tree"
-    for folder in base traces policies models sim reports studies cli; do
+    for folder in base traces policies models bench sim reports studies cli; do
         [ ! -d $folder ] || cp -r $folder "$dir/tree/"
     done
     echo "$3" >>"$dir/tree/$2"

@@ -117,7 +117,8 @@ static void told_is_what_the_rows_tell(struct kvc_readings *r, const bool told[3
     for (size_t i = 0; i < KVC_LINK_CONSTANTS; i++) {
         const struct kvc_fit_constant *c = &fits.fit[0].fit.constant[i];
         if (c->told != told[i])
-            fail_msg("%s (%g, %g) is %stold: %s", c->name, c->value, c->error, c->told ? "" : "not ", words);
+            fail_msg("%s (%g, %g) is %stold: %s", c->name, c->value, c->error,
+                     c->told ? "" : "not ", words);
         if (!told[i])
             assert_true(c->value == c->base && isnan(c->error));
     }

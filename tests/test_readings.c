@@ -56,13 +56,19 @@ static void nvbandwidth_text(void **state)
     read_text(&r,
               "nvbandwidth Version: v0.8\nBuilt from Git version: v0.8\n\n"
               "Device 0: NVIDIA H100 80GB HBM3 (00000009:01:00)\n\n"
-              "Running host_to_device_memcpy_ce.\nmemcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)\n"
-              "           0         1\n 0     55.37       N/A\n\nSUM host_to_device_memcpy_ce 55.37\n\n"
-              "Running device_to_host_memcpy_ce.\nmemcpy CE CPU(row) <- GPU(column) bandwidth (GB/s)\n"
-              "           0         1\n 0     55.06     52.01\n\nSUM device_to_host_memcpy_ce 107.07\n\n"
-              "Running host_to_device_memcpy_sm.\nmemcpy SM CPU(row) -> GPU(column) bandwidth (GB/s)\n"
+              "Running host_to_device_memcpy_ce.\nmemcpy CE CPU(row) -> GPU(column) bandwidth ("
+              "GB/s)\n"
+              "           0         1\n 0     55.37       N/A\n\nSUM host_to_device_memcpy_ce 5"
+              "5.37\n\n"
+              "Running device_to_host_memcpy_ce.\nmemcpy CE CPU(row) <- GPU(column) bandwidth ("
+              "GB/s)\n"
+              "           0         1\n 0     55.06     52.01\n\nSUM device_to_host_memcpy_ce 1"
+              "07.07\n\n"
+              "Running host_to_device_memcpy_sm.\nmemcpy SM CPU(row) -> GPU(column) bandwidth ("
+              "GB/s)\n"
               "           0\n 0     35.20\n\nSUM host_to_device_memcpy_sm 35.20\n"
-              "Running device_to_device_memcpy_read_ce.\nmemcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n"
+              "Running device_to_device_memcpy_read_ce.\nmemcpy CE GPU(row) -> GPU(column) band"
+              "width (GB/s)\n"
               "           0         1\n 0       N/A    396.40\n 1    396.40       N/A\n",
               &kvc_reader_nvbandwidth);
     assert_int_equal(r.n, 3);
@@ -80,11 +86,14 @@ static void nvbandwidth_json(void **state)
     (void)state;
     read_text(&r,
               "WARNING: something\n{\n \"nvbandwidth\" : {\n \"CUDA Runtime Version\" : 12040,\n"
-              " \"bufferSize\" : 64,\n \"testcases\" : [\n {\n \"bandwidth_description\" : \"memcpy CE CPU(row) -> "
-              "GPU(column) bandwidth (GB/s)\",\n \"bandwidth_matrix\" : [ [ \"26.03\", \"N/A\" ] ],\n \"name\" : "
+              " \"bufferSize\" : 64,\n \"testcases\" : [\n {\n \"bandwidth_description\" : \"me"
+              "mcpy CE CPU(row) -> "
+              "GPU(column) bandwidth (GB/s)\",\n \"bandwidth_matrix\" : [ [ \"26.03\", \"N/A\" "
+              "] ],\n \"name\" : "
               "\"host_to_device_memcpy_ce\",\n \"status\" : \"Passed\", \"sum\": 26.03 },\n"
               "{ \"name\" : \"device_to_host_memcpy_ce\", \"status\" : \"Waived\" },\n"
-              "{ \"name\" : \"device_to_host_memcpy_sm\", \"bandwidth_matrix\": [[25.5]], \"status\" : \"Passed\" }]}}\n",
+              "{ \"name\" : \"device_to_host_memcpy_sm\", \"bandwidth_matrix\": [[25.5]], \"sta"
+              "tus\" : \"Passed\" }]}}\n",
               &kvc_reader_nvbandwidth);
     assert_int_equal(r.n, 2);
     expect(&r, 0, KVC_TOWARDS_GPU, 64 << 20, INFINITY, 26.03e9);
@@ -103,7 +112,8 @@ static void fio_jobs(void **state)
     struct kvc_readings r;
     (void)state;
     read_text(&r,
-              "fio: this is a warning\n{\"fio version\":\"fio-3.36\",\"global options\":{\"direct\":\"1\","
+              "fio: this is a warning\n{\"fio version\":\"fio-3.36\",\"global options\":{\"dire"
+              "ct\":\"1\","
               "\"ioengine\":\"io_uring\",\"iodepth\":\"32\"},\"jobs\":["
               FIO_JOB("0", "\"rw\":\"randread\"", SIDE("1310720000", "320000"), SIDE("0", "0")) ","
               FIO_JOB("1", "\"rw\":\"write\",\"iodepth\":\"8\",\"numjobs\":\"4\"", SIDE("0", "0"),
@@ -113,7 +123,8 @@ static void fio_jobs(void **state)
               FIO_JOB("2", "\"rw\":\"read\",\"numjobs\":\"2\"", SIDE("1200000000", "1200"), "") ","
               FIO_JOB("3", "\"rw\":\"randrw\"", SIDE("1000", "1"), SIDE("1000", "1")) ","
               FIO_JOB("4", "\"rw\":\"read\",\"direct\":\"0\"", SIDE("90000000000", "1000"), "") ","
-              FIO_JOB("5", "\"rw\":\"read\",\"ioengine\":\"psync\"", SIDE("40960000", "10000"), "") ","
+              FIO_JOB("5", "\"rw\":\"read\",\"ioengine\":\"psync\"", SIDE("40960000", "1000"
+              "0"), "") ","
               FIO_JOB("6", "\"rw\":\"read\"", SIDE("4096000", "1000"), "") ","
               FIO_JOB("6", "\"rw\":\"read\"", SIDE("65536000", "1000"), "") "]}",
               &kvc_reader_fio);
@@ -133,10 +144,13 @@ static void perftest_tables(void **state)
     struct kvc_readings r;
     (void)state;
     read_text(&r,
-              "----\n                    RDMA_Read BW Test\n Dual-port       : OFF\t\tDevice         : mlx5_0\n"
-              " Number of qps   : 2\t\tTransport type : IB\n Outstand reads  : 16\n TX depth        : 128\n"
+              "----\n                    RDMA_Read BW Test\n Dual-port       : OFF\t\tDevice   "
+              "      : mlx5_0\n"
+              " Number of qps   : 2\t\tTransport type : IB\n Outstand reads  : 16\n TX depth   "
+              "     : 128\n"
               " #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]\n"
-              "Conflicting CPU frequency values detected: 1846.550000 != 2596.396000. CPU Frequency is not max.\n"
+              "Conflicting CPU frequency values detected: 1846.550000 != 2596.396000. CPU Frequ"
+              "ency is not max.\n"
               " 65536      1000             46567.34            40000.00\t\t     0.640000\n"
               "----\n                    RDMA_Write BW Test\n TX depth        : 128\n"
               " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
@@ -145,9 +159,11 @@ static void perftest_tables(void **state)
               " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
               " 1048576      1000             700.34            700.00\t\t     0.083446\n"
               "----\n                    RDMA_Read Latency Test\n"
-              " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   "
+              " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec"
+              "]    t_stdev[usec]   "
               "99% percentile[usec]   99.9% percentile[usec] \n"
-              " 4096       1000          2.10           3.05         2.51     \t       2.50        \t0.00   \t\t2.9    \t\t3.0 \n",
+              " 4096       1000          2.10           3.05         2.51     \t       2.50    "
+              "    \t0.00   \t\t2.9    \t\t3.0 \n",
               &kvc_reader_perftest);
     assert_int_equal(r.n, 3);
     expect(&r, 0, KVC_TOWARDS_GPU, 65536, 32, 40000.0 * 1048576);
@@ -161,8 +177,10 @@ static void perftest_json_tells_its_unit_by_the_messages(void **state)
 {
     struct kvc_readings r;
     (void)state;
-    read_text(&r, "{\"test_info\":{\"test\":\"RDMA_Write_BW_Test\",\"Number_of_qps\":1,\"TX_depth\":128},"
-                  "\"results\":{\"MsgSize\":65536,\"BW_peak\":5293.52,\"BW_average\":2229.27,\"MsgRate\":0.035668}}",
+    read_text(&r, "{\"test_info\":{\"test\":\"RDMA_Write_BW_Test\",\"Number_of_qps\":1,\"TX_dep"
+    "th\":128},"
+                  "\"results\":{\"MsgSize\":65536,\"BW_peak\":5293.52,\"BW_average\":2229.27,\""
+                  "MsgRate\":0.035668}}",
               &kvc_reader_perftest);
     expect(&r, 0, KVC_FROM_GPU, 65536, 128, 2229.27 * 1048576);
     kvc_readings_clear(&r);
@@ -181,7 +199,8 @@ static void nixlbench_tables_of_old_and_new(void **state)
               "Mode (--mode=[SG,MG])                                       : SG\n"
               "Op type (--op_type=[READ,WRITE])                            : READ\n"
               "Num threads (--num_threads=N)                               : 4\n-----\n"
-              "Block Size (B)      Batch Size     B/W (GB/Sec)   Avg Lat. (us)  Avg Prep (us)\n-----\n"
+              "Block Size (B)      Batch Size     B/W (GB/Sec)   Avg Lat. (us)  Avg Prep (us)\n"
+              "-----\n"
               "4096                1              0.027182       602.8          492.5\n"
               "67108864            1              22.96          11691.7        500.1\n",
               &kvc_reader_nixl);
@@ -191,8 +210,10 @@ static void nixlbench_tables_of_old_and_new(void **state)
     assert_true(r.row[0].batch);
     kvc_readings_clear(&r);
     read_text(&r,
-              "Block Size (B)      Batch Size     Avg Lat. (us)  B/W (MiB/Sec)  B/W (GiB/Sec)  B/W (GB/Sec)\n"
-              "-----\n4096                64             3.11355        1254.6         1.22519        1.31554\n",
+              "Block Size (B)      Batch Size     Avg Lat. (us)  B/W (MiB/Sec)  B/W (GiB/Sec)  "
+              "B/W (GB/Sec)\n"
+              "-----\n4096                64             3.11355        1254.6         1.22519 "
+              "       1.31554\n",
               &kvc_reader_nixl);
     expect(&r, 0, KVC_FROM_GPU, 4096, 64, 1.31554e9);
     assert_true(noted(&r, "does not state its op type"));

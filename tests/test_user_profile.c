@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A profile of measured figures: what is refused, what replaces what, and what a replay makes of it:
- * a load takes as long as the closed form says. */
+ * A profile of measured figures: what is refused, what replaces what, and what a replay makes of
+ * it: a load takes as long as the closed form says. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,16 +37,19 @@ static void what_is_wrong_is_named(void **state)
         {"{\"schema\": \"kvcast.profile.v1\", \"links\": [1]}", "name", "object"},
         {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"pcie5x16\"}]}", "name",
          "did you mean pcie5-x16"},
-        {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"pcie5-x16\", \"speed\": 1}]}",
+        {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"pcie5-x16\", \"speed\": "
+         "1}]}",
          "speed", "no figure"},
         {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"gds\", \"latency_ns\": 1}]}",
          "latency_ns", "value"},
-        {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"gds\", \"read_bytes_per_s\": "
-         FIGURE("0") "}]}", "read_bytes_per_s", "between"},
+        {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"gds\", "
+         "\"read_bytes_per_s\": " FIGURE("0") "}]}",
+         "read_bytes_per_s", "between"},
         {"{\"schema\": \"kvcast.profile.v1\", \"engines\": [{\"backend\": \"vlm\"}]}", "backend",
          "did you mean vllm"},
         {"{\"schema\": \"kvcast.profile.v1\", \"engines\": [{\"backend\": \"vllm\", "
-         "\"front_end_ns\": " FIGURE("-1") "}]}", "front_end_ns", "between"},
+         "\"front_end_ns\": " FIGURE("-1") "}]}",
+         "front_end_ns", "between"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof c / sizeof c[0]; i++) {
@@ -144,12 +147,14 @@ static double load_ns(const char *profile, bool nvme, double *bytes)
 
 static void loads_take_what_the_closed_form_says(void **state)
 {
-    static const char dram[] = "{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"pcie5-x16\", "
-                               "\"read_bytes_per_s\": " FIGURE("8e9") ", \"latency_ns\": " FIGURE("30000")
-                               ", \"per_op_ns\": " FIGURE("5000") "}]}";
-    static const char depth[] = "{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"pcie5-x16\", "
-                                "\"read_bytes_per_s\": " FIGURE("8e9") ", \"latency_ns\": " FIGURE("2e6")
-                                ", \"per_op_ns\": " FIGURE("5000") ", \"queue_depth\": " FIGURE("4") "}]}";
+    static const char dram[] =
+        "{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"pcie5-x16\", "
+        "\"read_bytes_per_s\": " FIGURE("8e9") ", \"latency_ns\": " FIGURE(
+            "30000") ", \"per_op_ns\": " FIGURE("5000") "}]}";
+    static const char depth[] =
+        "{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"pcie5-x16\", "
+        "\"read_bytes_per_s\": " FIGURE("8e9") ", \"latency_ns\": " FIGURE(
+            "2e6") ", \"per_op_ns\": " FIGURE("5000") ", \"queue_depth\": " FIGURE("4") "}]}";
     double bytes, page = 16 * 131072, ns = load_ns(NULL, false, &bytes);
     const struct kvc_link_profile *l = kvc_link_find("pcie5-x16");
     (void)state;
@@ -159,7 +164,8 @@ static void loads_take_what_the_closed_form_says(void **state)
                            bytes / l->read_bytes_per_s.value * 1e9)) <= 2);
     ns = load_ns(dram, false, &bytes);
     assert_true(fabs(ns - (30000 + ops * 5000 + bytes / 8)) <= 2);
-    /* four under way: one ends every (latency + own time) / 4, if that is longer than its own time */
+    /* four under way: one ends every (latency + own time) / 4, if that is longer than its own time
+     */
     ns = load_ns(depth, false, &bytes);
     double busy = 5000 + page / 8, every = (2e6 + busy) / 4;
     assert_true(every > busy);
