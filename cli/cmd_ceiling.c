@@ -95,31 +95,20 @@ static char *with_admission(const char *policy, const char *admission)
     return spec;
 }
 
-static enum kvc_status take_policy(struct ceiling *c, const char *word, struct kvc_error *err);
-
-/* All that can run: optforced must know the future of one cache, which a router parts. */
-static enum kvc_status take_all(struct ceiling *c, struct kvc_error *err)
+static bool is_bound(const char *name)
 {
-    const char *replicas = kvc_cli_value(c->cli, "replicas");
-    enum kvc_status st = KVC_OK;
-    for (const char *const *p = kvc_ceiling_policies(); *p && st == KVC_OK; p++)
-        if (!replicas || strcmp(replicas, "1") == 0 || strcmp(*p, "optforced") != 0)
-            st = take_policy(c, *p, err);
-        else
-            kvc_cli_note(c->cli, "all is without optforced, which can't run behind a router");
-    return st;
+    return kvc_name_equal(name, "opt") || kvc_name_equal(name, "optforced");
 }
 
-static enum kvc_status take_policy(struct ceiling *c, const char *word, struct kvc_error *err)
+/* The policy, behind it what it stores unless it says so itself or is a bound. */
+static enum kvc_status add_policy(struct ceiling *c, const char *word, const char *admission,
+                                  struct kvc_error *err)
 {
-    if (kvc_name_equal(word, "all"))
-        return take_all(c, err);
-    const char *name, *admission = kvc_cli_value(c->cli, "admission");
+    const char *name;
     enum kvc_status st = kvc_ceiling_find_policy(&name, word, err);
     if (st != KVC_OK)
         return st;
-    bool bound = kvc_name_equal(name, "opt") || kvc_name_equal(name, "optforced");
-    bool bare = !admission || bound || kvc_policy_admission(name);
+    bool bare = !admission || is_bound(name) || kvc_policy_admission(name);
     const char **grown = kvc_realloc(c->policy, c->n_policies + 1, sizeof(*grown));
     char *spec = with_admission(name, bare ? NULL : admission);
     if (grown)
@@ -135,6 +124,29 @@ static enum kvc_status take_policy(struct ceiling *c, const char *word, struct k
         }
     c->policy[c->n_policies++] = spec;
     return KVC_OK;
+}
+
+/* All that can run: optforced must know the future of one cache, which a router parts. */
+static enum kvc_status add_all(struct ceiling *c, const char *admission, struct kvc_error *err)
+{
+    const char *replicas = kvc_cli_value(c->cli, "replicas");
+    enum kvc_status st = admission ? kvc_admission_check(admission, NULL, err) : KVC_OK;
+    for (const char *const *p = kvc_ceiling_policies(); *p && st == KVC_OK; p++)
+        if (!replicas || strcmp(replicas, "1") == 0 || strcmp(*p, "optforced") != 0)
+            st = add_policy(c, *p, admission, err);
+        else
+            kvc_cli_note(c->cli, "all is without optforced, which can't run behind a router");
+    return st;
+}
+
+static enum kvc_status take_policy(struct ceiling *c, const char *word, struct kvc_error *err)
+{
+    const char *admission = kvc_cli_value(c->cli, "admission");
+    if (kvc_name_equal(word, "all"))
+        return add_all(c, admission, err);
+    if (strncmp(word, "all+", 4) == 0)
+        return add_all(c, word + 4, err);
+    return add_policy(c, word, admission, err);
 }
 
 static struct ceiling_point point_of(const struct ceiling *c, uint64_t blocks)

@@ -115,6 +115,10 @@ refused "an unknown KV dtype" 2 "fp8_e4m3" ceiling x --model llama-3.1-8b --kv-d
 refused "a KV dtype without a model" 2 "without --model" ceiling x --kv-dtype fp8
 refused "an unknown GPU names the nearest" 2 'did you mean "h100' ceiling x --model llama-3.1-8b --gpu h100
 refused "a GPU without a model" 2 "needs --model" ceiling x --gpu h100-sxm
+"$kvcast" ceiling "$dir/t.jsonl" --capacity 3 --policy all+second:times=3 --quiet --json >"$dir/a"; report $? "all with an admission policy"
+"$kvcast" ceiling "$dir/t.jsonl" --capacity 3 --policy all --admission second:times=3 --quiet --json | cmp -s - "$dir/a"
+report $? "is what --admission makes of it"
+refused "all with none" 2 "there is no admission policy" ceiling "$dir/t.jsonl" --capacity 3 --policy all+secnd
 refused "a sample that is most of it" 2 "0.0001 to 0.125" ceiling x --sample 0.5
 refused "a sample without capacities" 2 "needs --capacity" ceiling x --sample 0.1
 refused "a sample of what is exact" 2 "not with --certify" ceiling x --sample 0.1 --capacity 3 --certify
