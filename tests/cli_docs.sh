@@ -7,18 +7,6 @@ pages=$(dirname "$0")/../docs/formats
 
 names() { "$kvcast" import --format "?" "$0" -o "$dir/x" 2>&1 | sed -n "s/.*there are: auto, //p" | tr -d ","; }
 
-# The fenced blocks of a page as files $dir/s1, s2, ..; a row may go on in lines that begin with a
-# blank, as docs/formats/README.md says.
-samples() {
-    rm -f "$dir"/s[0-9]*
-    awk -v to="$dir/s" '
-        /^```/ { if (inside) { print row >(to k); close(to k) } else { k++; row = "" }
-                 inside = !inside; first = 1; next }
-        !inside { next }
-        /^ / { sub(/^ */, " "); row = row $0; next }
-        { row = first ? $0 : row "\n" $0; first = 0 }' "$1"
-}
-
 figures() { # log, options..
     "$kvcast" inspect --json --strict "$@" 2>"$dir/err" | awk -F'[:,]' '
         /^  "trace"/ { on = 1 }

@@ -22,3 +22,15 @@ refused() { # name, code, pattern, arguments..
     [ $fine = 0 ] || { echo "# exit $rc; stderr:" && sed 's/^/# /' "$dir/err"; }
     report $fine "$name"
 }
+
+# The fenced blocks of a page as files $dir/s1, s2, ..; a row may go on in lines that begin with a
+# blank, as docs/formats/README.md says.
+samples() {
+    rm -f "$dir"/s[0-9]*
+    awk -v to="$dir/s" '
+        /^```/ { if (inside) { print row >(to k); close(to k) } else { k++; row = "" }
+                 inside = !inside; first = 1; next }
+        !inside { next }
+        /^ / { sub(/^ */, " "); row = row $0; next }
+        { row = first ? $0 : row "\n" $0; first = 0 }' "$1"
+}
