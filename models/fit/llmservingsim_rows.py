@@ -24,9 +24,32 @@ def write(path, columns, lines):
         f.write(columns + "\n" + "".join(",".join(map(str, x)) + "\n" for x in lines))
 
 
+def at(points, x):
+    """Between measured (x, y), along the nearest two beyond them."""
+    points = sorted(points)
+    i = next((i for i in range(1, len(points)) if x <= points[i][0]), len(points) - 1)
+    (a, ya), (b, yb) = points[i - 1], points[i]
+    return ya + (yb - ya) * (x - a) / (b - a)
+
+
+def experts(measured, ranks):
+    """(tokens, us) of a rank that holds 128 / ranks experts, by the tokens of all ranks, each token choosing 8 of 128 alike: so
+    many wake of those here, and of ranks' tokens so many choose them."""
+    grid = {}
+    for r in measured:
+        grid.setdefault(int(r["tokens"]), []).append((int(r["activated_experts"]), float(r["time_us"])))
+    out = []
+    for here, points in grid.items():
+        tokens = here * ranks
+        awake = 128 / ranks * (1 - (1 - 8 / 128) ** tokens)
+        out.append((tokens, at(points, awake) if len(points) > 1 else points[0][1]))
+    return out
+
+
 def main():
     src, out = sys.argv[1:3]
     gemm, past, decode = [], [], []
+    moe = rows(f"{src}/rtxpro6000_v1_Qwen_Qwen3-30B-A3B-Instruct-2507_bf16_tp1_moe.csv")
     for model, (shapes, heads, kv_heads) in MODELS.items():
         base = f"{src}/rtxpro6000_v1_{model}_bf16_tp1_"
         for part, axis in (("dense.csv", "tokens"), ("per_sequence.csv", "sequences")):
@@ -47,6 +70,9 @@ def main():
     heads = "batch_size,isl,num_heads,num_key_value_heads,head_dim,attn_dtype,kv_cache_dtype,window_size,step,latency"
     write(name("context_attention"), heads, past)
     write(name("generation_attention"), heads, decode)
+    write(name("moe"), "moe_dtype,num_tokens,hidden_size,inter_size,topk,num_experts,moe_tp_size,moe_ep_size,distribution,latency",
+          [("bfloat16", tokens, 2048, 768, 8, 128, 1, ranks, "balanced", us / 1e3)
+           for ranks in (1, 2) for tokens, us in experts(moe, ranks)])
 
 
 main()
