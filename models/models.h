@@ -33,6 +33,7 @@ struct kvc_llm {
     double params_total_b, params_active_b;     /* 1e9; 0 = not known */
     uint64_t kv_bytes_per_token_bf16;           /* stated: layers that grow, all ranks */
     const char *weights_dtype;                  /* as published */
+    uint32_t joint_qk_norm; /* 1: queries and keys are normalised over all heads of all ranks */
     uint32_t int4_group;                        /* int4 weights that share a scale; 128 where 0 */
     const char *no_step_model;                  /* why step times are refused, or NULL */
 };
@@ -105,6 +106,8 @@ struct kvc_step_config {
     enum kvc_dtype weights, kv;
     uint32_t tp, pp, ep;
     bool quantise_apart; /* the engine's version launches fp8 quantisation by itself */
+    uint32_t dp; /* attention data parallelism: so many ranks hold whole attention (tp 1) and share
+                  * the experts; the model is of one of them, its equals busy alike. 0, 1: none */
     bool narrow_experts; /* experts of 4-bit weights get 8-bit activations, whose tables go first */
 };
 

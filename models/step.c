@@ -165,7 +165,7 @@ static double activation_bytes(const struct kvc_step_model *m, uint32_t max_batc
 {
     const struct kvc_llm *l = &m->llm;
     double feed = 3.0 * l->intermediate / m->tp;
-    double experts = 3.0 * l->top_k * l->expert_intermediate / m->tp;
+    double experts = 3.0 * l->top_k * l->expert_intermediate / m->ranks;
     double attention = (double)(l->heads + 2 * l->kv_heads) * l->head_dim / m->tp;
     double batch = m->gpu.memory_bytes.value >= 70e9 ? 1024 : 256; /* vLLM's default max_num_seqs */
 
@@ -229,7 +229,7 @@ void kvc_step_band(const struct kvc_step_model *model, uint32_t flags, struct kv
 {
     bool known = model->measured && model->attention_exact && model->allreduce_measured &&
                  model->weights != KVC_FP8_BLOCK && /* its table is another backend's */
-                 !model->llm.kv_lora_rank && !model->llm.linear_layers;
+                 !model->llm.kv_lora_rank && !model->llm.linear_layers && model->dp == 1;
 
     if (model->llm.experts)
         known = known && model->moe_measured;

@@ -142,7 +142,7 @@ static double moe_closed_form_ns(const struct kvc_step_model *m, double tokens)
 {
     const struct kvc_llm *l = &m->llm;
     double idle = pow(1.0 - (double)l->top_k / l->experts, tokens);
-    double weights = 3.0 * l->hidden * l->expert_intermediate / m->tp;
+    double weights = 3.0 * l->hidden * l->expert_intermediate / m->ranks;
     double bytes = l->experts * (1.0 - idle) * weights * kvc_dtype_bytes(m->weights);
     double flops = 2.0 * weights * tokens * l->top_k;
     double memory = bytes / (0.8 * m->gpu.hbm_bytes_per_s.value);
@@ -159,7 +159,7 @@ struct parts {
 
 static double allreduce_ns(const struct kvc_step_model *m, const struct parts *p, double bytes)
 {
-    if (m->tp == 1)
+    if (m->ranks == 1)
         return 0;
     if (m->allreduce_measured)
         return kvc_allreduce_ns(&p->allreduce, bytes);
@@ -171,15 +171,22 @@ static double allreduce_ns(const struct kvc_step_model *m, const struct parts *p
 static double layers_ns(const struct kvc_step_model *m, const struct parts *p, double tokens)
 {
     const struct kvc_llm *l = &m->llm;
-    double layers = l->layers;
-    double ns = layers * elementwise_ns(m, tokens) +
-                2.0 * layers * allreduce_ns(m, p, tokens * l->hidden * 2.0);
+    double layers = l->layers, sparse = l->experts ? layers - l->dense_layers : 0;
+    double routed = tokens * m->dp; /* experts see every replica's tokens */
+    double ns = layers * elementwise_ns(m, tokens);
 
+    if (l->joint_qk_norm) /* as many small kernels again, and both sums of squares from all ranks */
+        ns += layers * (m->engine.elementwise_launch_ns.value +
+                        (m->tp > 1 ? allreduce_ns(m, p, tokens * 8.0) : 0));
+    if (m->dp == 1)
+        ns += 2.0 * layers * allreduce_ns(m, p, tokens * l->hidden * 2.0);
+    else /* to all ranks or to those of its experts, and back: the bytes of an all-reduce */
+        ns += sparse * allreduce_ns(m, p, tokens * l->hidden * 2.0 *
+                                              (m->dp < l->top_k ? m->dp : l->top_k));
     for (size_t i = 0; i < p->products.n; i++)
         ns += p->products.layers[i] * kvc_gemm_ns(&p->products.gemm[i], tokens);
     if (l->experts)
-        ns += (layers - l->dense_layers) *
-              (m->moe_table ? kvc_moe_ns(&p->moe, tokens) : moe_closed_form_ns(m, tokens));
+        ns += sparse * (m->moe_table ? kvc_moe_ns(&p->moe, routed) : moe_closed_form_ns(m, routed));
     return ns;
 }
 
@@ -247,11 +254,23 @@ static enum kvc_status fill_tables(struct kvc_step_model *m, const struct parts 
         double sampled = kvc_token_table_knot(i);
         /* an all-gather of the logits moves half of what an all-reduce of them would */
         m->head.ns[i] =
-            kvc_gemm_ns(head, sampled) + 0.5 * allreduce_ns(m, p, sampled * m->llm.vocab * 2.0);
+            kvc_gemm_ns(head, sampled) +
+            (m->tp > 1 ? 0.5 * allreduce_ns(m, p, sampled * m->llm.vocab * 2.0) : 0);
     }
     if (!kvc_token_table_finish(&m->layers, 0) || !kvc_token_table_finish(&m->head, 1))
         return kvc_fail_nomem(err);
     return KVC_OK;
+}
+
+/* All of them dealt to the ranks; with attention data parallelism only the experts are. */
+static double weight_bytes(const struct kvc_step_model *m)
+{
+    const struct kvc_llm *l = &m->llm;
+    double all = (double)kvc_llm_weight_bytes(l, m->weights);
+    double experts = 3.0 * (l->layers - l->dense_layers) * l->experts * l->hidden *
+                     l->expert_intermediate * kvc_dtype_bytes(m->weights);
+
+    return m->dp > 1 ? all - experts * (1 - 1.0 / m->dp) : all / m->tp;
 }
 
 static enum kvc_status check_shape(const struct kvc_step_config *c, struct kvc_error *err)
@@ -262,11 +281,15 @@ static enum kvc_status check_shape(const struct kvc_step_config *c, struct kvc_e
     if (c->pp != 1)
         return kvc_fail(err, KVC_ERR_UNSUPPORTED,
                         "pipeline parallel size %u: step times exist for pp = 1 only", c->pp);
-    if (c->ep > 1 && c->ep != tp)
+    if (c->dp > 1 && (tp != 1 || !l->experts))
+        return kvc_fail(err, KVC_ERR_UNSUPPORTED,
+                        "attention data parallel size %u: step times exist beside tp = 1, and for "
+                        "models with experts", c->dp);
+    if (c->ep > 1 && c->ep != (c->dp > 1 ? c->dp : tp))
         return kvc_fail(err, KVC_ERR_UNSUPPORTED,
                         "expert parallel size %u with tp %u: step times exist for ep = 1 (experts "
-                        "cut into slices) and ep = tp (whole experts on each rank)",
-                        c->ep, tp);
+                        "cut into slices) and ep = tp, or the attention data parallel size (whole "
+                        "experts on each rank)", c->ep, tp);
     if (c->ep > 1 && !l->experts)
         return kvc_fail(err, KVC_ERR_USAGE, "expert parallel size %u: %s has no experts", c->ep,
                         l->name);
@@ -304,12 +327,12 @@ static enum kvc_status build(struct kvc_step_model *m, bool narrow_experts, stru
         return kvc_fail_nomem(err);
     m->measured = kvc_kernels_measured(m->kernels);
     m->allreduce_measured =
-        m->tp == 1 ||
-        kvc_kernels_allreduce(m->kernels, m->tp, m->engine.custom_allreduce_max_bytes.value,
+        m->ranks == 1 ||
+        kvc_kernels_allreduce(m->kernels, m->ranks, m->engine.custom_allreduce_max_bytes.value,
                               &p->allreduce);
     m->moe_table = m->llm.experts &&
                    kvc_kernels_moe(m->kernels, m->weights, narrow_experts, &m->llm,
-                                   m->ep > 1 ? 1 : m->tp, m->ep > 1 ? m->ep : 1, &p->moe);
+                                   m->ep > 1 ? 1 : m->ranks, m->ep > 1 ? m->ep : 1, &p->moe);
     m->moe_measured = m->moe_table && p->moe.octaves == 0 && !p->moe.kernel[0].borrowed;
     status = layer_products(&p->products, m, err);
     if (status == KVC_OK)
@@ -348,11 +371,12 @@ enum kvc_status kvc_step_model_create_with(struct kvc_step_model **out,
     m->kv = config->kv;
     m->tp = config->tp;
     m->ep = config->ep;
+    m->dp = config->dp > 1 ? config->dp : 1;
+    m->ranks = m->dp > 1 ? m->dp : m->tp;
     m->host_step = engine->host_per_step_ns.value;
     m->host_sequence = engine->host_per_sequence_ns.value;
     m->host_prefill = engine->host_per_prefill_step_ns.value;
-    m->weight_bytes_per_rank =
-        (double)kvc_llm_weight_bytes(config->llm, config->weights) / config->tp;
+    m->weight_bytes_per_rank = weight_bytes(m);
     status = kvc_kernels_load(&m->kernels, config->gpu, engine->backend, err);
     if (status == KVC_OK)
         status = build(m, config->narrow_experts, err);

@@ -33,6 +33,7 @@ struct kvc_step_model {
     enum kvc_dtype weights, kv;
     enum kvc_dtype plain; /* of all weights but the experts' */
     uint32_t tp, ep;
+    uint32_t dp, ranks; /* attention's replicas; GPUs that the experts lie on */
 
     struct kvc_token_table
         layers; /* matrix products, elementwise, experts, all-reduce of all layers */

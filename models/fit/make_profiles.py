@@ -58,6 +58,9 @@ WEIGHTS = {"DeepSeek-V3": "fp8_block", "DeepSeek-R1": "fp8_block", "DeepSeek-V3.
 
 # Checkpoints whose int4 weights carry a scale for fewer than 128 of them.
 INT4_GROUP = {"Kimi-K2.5": 32}
+# use_qk_norm with qk_norm_type per_layer in the public config; engines (vLLM's MiniMaxText01RMSNormTP)
+# all-reduce the sum of squares.
+JOINT_QK_NORM = ["MiniMax-M2.5"]
 
 
 # Multiprocessors (compute units) as the vendors' data sheets and architecture papers state them.
@@ -226,6 +229,8 @@ def llm(m):
                  linear_value_width=lin["value_heads"] * lin["value_dim"])
     if sp:
         o.update(indexer_dim=sp["index_head_dim"], sparse_tokens=sp["index_topk"])
+    if m["name"] in JOINT_QK_NORM:
+        o["joint_qk_norm"] = 1
     if m["name"] in INT4_GROUP:
         o["int4_group"] = INT4_GROUP[m["name"]]
     if moe and o["intermediate"] and o["params_total_b"]:
