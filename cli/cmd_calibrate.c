@@ -136,7 +136,7 @@ static int run_rows(struct kvc_cli *cli)
     struct kvc_error err = {0};
     struct kvc_json j;
     enum kvc_status status =
-        kvc_engine_validate(&v, kvc_cli_value(cli, "rows"), "agg", NULL, NULL, &err);
+        kvc_engine_validate(&v, kvc_cli_value(cli, "rows"), "agg", false, NULL, NULL, &err);
 
     if (status != KVC_OK)
         return kvc_cli_fail(cli, &err);

@@ -19,6 +19,8 @@ static const struct kvc_cli_option options[] = {
     {"rows", "F.csv", NULL,
      "engine benchmark rows (columns as aiconfigurator's silicon_sample.csv), .zst and .gz too"},
     {"mode", "MODE", NULL, "agg or disagg: only rows of that kind of serving"},
+    {"alike", NULL, NULL,
+     "with --rows: leave aside what is published of how each row ran, take all as run alike"},
     {"kernels", NULL, NULL,
      "the files are tables of measured kernels (columns as aiconfigurator's), .zst and .gz too"},
     {"profile", "F", NULL, "predict from this profile instead of the program's own"},
@@ -320,7 +322,9 @@ const struct kvc_cli_command kvc_cmd_validate = {
         "--rows: each measured run of a serving engine (closed loop: so many clients, prompts of "
         "isl and answers of osl tokens) beside its prediction, errors by group and whether the bar "
         "of the group is met. Known mistakes in labels are repaired, repeats of a measurement left "
-        "out, and rows that can't be predicted counted with the reason.\n"
+        "out, and rows that can't be predicted counted with the reason. Lengths, budgets, slots and "
+        "the like are those of the published scripts of the runs. Runs with attention data "
+        "parallelism, disaggregated ones and those that guess tokens ahead are groups of their own.\n"
         "--kernels: "
         "predicts the time of each measured kernel row and sums up the errors, over the ranges in "
         "which the model claims to hold; rows outside them are counted by reason. A file is named "

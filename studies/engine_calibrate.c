@@ -37,9 +37,12 @@ static bool residuals(void *user, const double *x, double *out)
     return true;
 }
 
+/* Models whose attention rests on assumed forms would have the host pay for them. */
 static bool is_fitted(const struct kvc_engine_validation *v, size_t row, size_t group)
 {
-    return v->prediction[row].group == group && !v->prediction[row].aside &&
+    const struct kvc_llm *l = v->group[group].llm;
+
+    return l->sparse_tokens == 0 && l->linear_layers == 0 && v->prediction[row].group == group && !v->prediction[row].aside &&
            v->rows.row[row].ttft_ms < MOST_TTFT_MS;
 }
 

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "studies/closed_disagg.h"
 #include "studies/engine_recipe.h"
 
 /* How the benchmarks ran, as far as they don't say: ten requests a client, lengths uniform in 90 to
@@ -24,11 +25,11 @@ bool kvc_engine_configure(const struct kvc_engine_row *r, struct kvc_step_config
 
     text[0] = '\0';
     *c = (struct kvc_step_config){kvc_engine_row_llm(r), kvc_gpu_find(r->system), r->backend,
-                                  KVC_BF16, KVC_BF16, r->tp, r->pp, 1, false, false};
+                                  KVC_BF16, KVC_BF16, r->tp, r->pp, .ep = 1, .dp = r->dp};
     if (why)
         ;
-    else if (r->disagg)
-        why = "disaggregated serving: not predicted yet";
+    else if (r->disagg && (!r->prefill.workers || !r->decode.workers))
+        why = "disaggregated: how many workers is not stated";
     else if (!c->gpu)
         snprintf(text, 256, "no hardware profile '%s'", r->system);
     else if (!c->llm)
@@ -37,8 +38,6 @@ bool kvc_engine_configure(const struct kvc_engine_row *r, struct kvc_step_config
         snprintf(text, 256, "no engine profile '%s'", r->backend);
     else if (!kvc_engine_row_dtypes(r, c->llm, c->gpu, &c->weights, &c->kv))
         snprintf(text, 256, "no weights' format '%s'", *r->gemm ? r->gemm : r->precision);
-    else if (r->dp > 1)
-        why = "attention data parallelism: not predicted yet";
     else if (r->moe_tp > 1 && r->moe_ep > 1)
         why = "experts both cut and dealt to ranks: not predicted yet";
     if (why)
@@ -57,7 +56,7 @@ bool kvc_engine_configure(const struct kvc_engine_row *r, struct kvc_step_config
 static bool same(const struct kvc_step_config *a, const struct kvc_step_config *b)
 {
     return a->llm == b->llm && a->gpu == b->gpu && strcmp(a->backend, b->backend) == 0 &&
-           a->weights == b->weights && a->kv == b->kv && a->tp == b->tp && a->ep == b->ep &&
+           a->weights == b->weights && a->kv == b->kv && a->tp == b->tp && a->ep == b->ep && a->dp == b->dp &&
            a->quantise_apart == b->quantise_apart && a->narrow_experts == b->narrow_experts;
 }
 
@@ -144,6 +143,78 @@ enum kvc_status kvc_engine_predict(const struct kvc_engine_model *m,
     p->tpot_ms = result.tpot_ns / 1e6;
     p->flags = result.flags;
     kvc_step_band(m->model, result.flags, &p->band);
+    return status;
+}
+
+/* ---- disaggregated ---- */
+
+void kvc_engine_side(const struct kvc_engine_row *r, bool prefill, struct kvc_engine_row *out)
+{
+    const struct kvc_row_workers *w = prefill ? &r->prefill : &r->decode;
+
+    *out = *r;
+    out->disagg = false;
+    out->tp = w->tp;
+    out->pp = w->pp;
+    out->dp = w->dp ? w->dp : 1;
+    out->moe_tp = w->moe_tp;
+    out->moe_ep = w->moe_ep ? w->moe_ep : 1;
+}
+
+/* Each rank sends its part: over the NVLink that all GPUs of a rack share, else over its NIC. */
+static double copy_ns_per_token(const struct kvc_step_config *c)
+{
+    bool rack = strncmp(c->gpu->id, "gb", 2) == 0;
+    double rate = rack ? c->gpu->gpu_link_bytes_per_s.value : c->gpu->nic_bytes_per_s.value;
+
+    return 1e9 * (double)kvc_llm_kv_bytes_per_token(c->llm, c->kv, c->tp) / c->tp / rate;
+}
+
+static uint32_t greatest_divisor(uint32_t a, uint32_t b)
+{
+    return b ? greatest_divisor(b, a % b) : a;
+}
+
+/* As many engines of each kind as have the same share of the clients. */
+static void share(struct kvc_closed_disagg *loop)
+{
+    uint32_t by = greatest_divisor(greatest_divisor(loop->prefill.engines, loop->decode.engines),
+                                   loop->clients);
+
+    loop->prefill.engines /= by;
+    loop->decode.engines /= by;
+    loop->clients /= by;
+}
+
+enum kvc_status kvc_engine_predict_disagg(const struct kvc_engine_model *prefill,
+                                          const struct kvc_engine_model *decode,
+                                          const struct kvc_engine_row *r,
+                                          const struct kvc_host_costs *host,
+                                          struct kvc_engine_prediction *p, struct kvc_error *err)
+{
+    const struct kvc_link_profile *rdma = kvc_link_find("rdma-400");
+    struct kvc_closed_loop_result result;
+    struct kvc_engine_recipe how;
+
+    kvc_engine_recipe_of(r, &how);
+    struct kvc_closed_disagg loop = {
+        {prefill->model, r->prefill.workers * prefill->config.dp, r->isl > 8192 ? r->isl : 8192, 0},
+        {decode->model, r->decode.workers * decode->config.dp, 0, kv_tokens(decode, r, &how)},
+        *host, r->clients, 0, NULL, rdma ? rdma->latency_ns.value : 0,
+        copy_ns_per_token(&prefill->config)};
+    share(&loop);
+    loop.requests = REQUESTS_PER_CLIENT * loop.clients;
+    struct kvc_request_length *length = kvc_malloc(loop.requests, sizeof *length);
+    if (!length)
+        return kvc_fail_nomem(err);
+    kvc_client_lengths(length, loop.requests, r->isl, r->osl, how.shortest);
+    loop.length = length;
+    enum kvc_status status = kvc_closed_disagg_run(&loop, &result, err);
+    kvc_free(length);
+    p->ttft_ms = result.ttft_ns / 1e6;
+    p->tpot_ms = result.tpot_ns / 1e6;
+    p->flags = result.flags;
+    kvc_step_band(decode->model, result.flags, &p->band);
     return status;
 }
 

@@ -34,6 +34,13 @@ enum kvc_status kvc_engine_predict(const struct kvc_engine_model *m,
                                    const struct kvc_engine_row *r,
                                    const struct kvc_host_costs *host,
                                    struct kvc_engine_prediction *p, struct kvc_error *err);
+/* A disaggregated row as one of its kinds of workers. */
+void kvc_engine_side(const struct kvc_engine_row *r, bool prefill, struct kvc_engine_row *out);
+enum kvc_status kvc_engine_predict_disagg(const struct kvc_engine_model *prefill,
+                                          const struct kvc_engine_model *decode,
+                                          const struct kvc_engine_row *r,
+                                          const struct kvc_host_costs *host,
+                                          struct kvc_engine_prediction *p, struct kvc_error *err);
 /* Which half, the configuration decides; concurrency and the experts' parallel sizes don't. */
 bool kvc_engine_kept_aside(const struct kvc_engine_row *r, const struct kvc_step_config *c);
 

@@ -2,8 +2,8 @@
  * InferenceX (github.com/SemiAnalysisAI/InferenceX): the launch scripts under benchmarks/ at commits
  * 8eec0d4 (2026), 2e46dba, a267b4b, bb4c7f9 (2025) and the client utils/bench_serving; runs are ten
  * requests a client, lengths in [0.8, 1] (RANDOM_RANGE_RATIO). NVIDIA's own runs
- * (github.com/ai-dynamo/aiconfigurator, eval/benchmarks/genai_perf_runner.py and
- * generator/rule_plugin/benchmark/): ten requests a client, lengths all alike. */
+ * (github.com/ai-dynamo/aiconfigurator, eval/benchmarks/genai_perf_runner.py @5e16187 and
+ * generator/rule_plugin/benchmark/ @581e459): ten requests a client, lengths all alike. */
 #include "studies/engine_recipe.h"
 
 #include <string.h>
@@ -101,6 +101,13 @@ static void delayed_batching(const struct kvc_engine_row *r, struct kvc_batching
 {
     double ratio = 0;
 
+    if (r->dp > 1 && is(r->backend, "trtllm")) {
+        /* attention_dp_config.enable_balance: until every rank has a prompt, or timeout_iters. The
+         * others' ends are not seen from one rank, so it waits for the time-out. */
+        b->wait_steps = begins(r->model, "DeepSeek") ? 60 : 50;
+        b->wait_tokens = UINT32_MAX;
+        return;
+    }
     if (r->isl != 1024 || r->osl != 1024 || !is(r->backend, "trtllm"))
         return;
     if (is(r->model, "Llama-3.1-70B") && r->tp < 8) {
@@ -156,10 +163,12 @@ static void aiconfigurator(const struct kvc_engine_row *r, struct kvc_engine_rec
 void kvc_engine_recipe_of(const struct kvc_engine_row *r, struct kvc_engine_recipe *out)
 {
     memset(out, 0, sizeof *out);
-    out->shortest = 1;
+    out->shortest = r->alike ? 0.9 : 1;
     out->kv_share = 0.9;
     out->batching.max_batched_tokens = 8192;
     out->batching.prefill_first = is(r->backend, "sglang");
+    if (r->alike)
+        return;
     out->batching.whole_prompts = is(r->backend, "trtllm");
     /* The first PyTorch releases of TensorRT-LLM launch fp8 quantisation by itself. */
     out->quantise_apart = is(r->backend, "trtllm") && begins(r->version, "1.0.0");

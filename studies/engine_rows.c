@@ -61,6 +61,41 @@ static bool milliseconds(struct kvc_csv_table *t, const char *name, double *out)
     return end != cell && *end == '\0' && *out > 0 && *out < 1e12;
 }
 
+static bool workers(struct kvc_csv_table *t, const char *kind, struct kvc_row_workers *out)
+{
+    const struct {
+        const char *name;
+        uint32_t otherwise, *out;
+    } columns[] = {{"num_workers", 0, &out->workers}, {"batch_size", 1, &out->batch},
+                   {"tp_size", 1, &out->tp},          {"pp_size", 1, &out->pp},
+                   {"attention_dp_size", 1, &out->dp}, {"moe_tp_size", 1, &out->moe_tp},
+                   {"moe_ep_size", 1, &out->moe_ep}};
+    char name[64];
+    bool fine = true;
+
+    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
+        snprintf(name, sizeof name, "%s_%s", kind, columns[i].name);
+        fine = count(t, name, columns[i].otherwise, columns[i].out) && fine;
+    }
+    return fine && out->workers <= 4096 && out->batch <= 100000 && out->tp && out->dp <= 4096;
+}
+
+/* Everything in flight is in decode: that many clients are busy. */
+static bool disaggregated(struct kvc_csv_table *t, struct kvc_engine_row *r)
+{
+    const struct kvc_row_workers *d = &r->decode;
+
+    if (!workers(t, "prefill", &r->prefill) || !workers(t, "decode", &r->decode))
+        return false;
+    r->tp = d->tp;
+    r->pp = d->pp;
+    r->dp = d->dp ? d->dp : 1;
+    r->moe_tp = d->moe_tp;
+    r->moe_ep = d->moe_ep;
+    r->clients = d->batch * (d->workers ? d->workers : 1) * r->dp;
+    return r->isl && r->osl && r->clients && r->clients <= 100000;
+}
+
 static bool numbers(struct kvc_csv_table *t, struct kvc_engine_row *r)
 {
     bool fine = milliseconds(t, "silicon_ttft_ms", &r->ttft_ms);
@@ -69,7 +104,7 @@ static bool numbers(struct kvc_csv_table *t, struct kvc_engine_row *r)
     fine = count(t, "isl", 0, &r->isl) && fine;
     fine = count(t, "osl", 0, &r->osl) && fine;
     if (r->disagg)
-        return fine;
+        return disaggregated(t, r) && fine;
     fine = count(t, "batch_size", 0, &r->clients) && fine;
     fine = count(t, "tp_size", 1, &r->tp) && fine;
     fine = count(t, "pp_size", 1, &r->pp) && fine;
@@ -135,7 +170,7 @@ static void repair(struct kvc_engine_row *r)
     }
     if (r->dp == 0)
         r->dp = 1;
-    if (!r->harvested)
+    if (!r->harvested || r->disagg)
         return;
     if (r->moe_tp > 1 && r->moe_tp == r->moe_ep) {
         if (r->tp == r->moe_tp * r->moe_ep && r->dp == 1) {

@@ -11,13 +11,19 @@
 /* What sets a run apart from plain aggregated serving; such rows are scored by themselves. */
 enum kvc_row_kind { KVC_ROW_PLAIN, KVC_ROW_DATA_PARALLEL, KVC_ROW_SPECULATIVE, KVC_ROW_DISAGG };
 
+struct kvc_row_workers { /* disaggregated rows: one kind of workers */
+    uint32_t workers, batch, tp, pp, dp, moe_tp, moe_ep; /* workers 0: not stated */
+};
+
 struct kvc_engine_row {
     enum kvc_row_kind kind;
     char id[128], model[KVC_ROW_NAME], system[KVC_ROW_NAME], backend[KVC_ROW_NAME],
         version[KVC_ROW_NAME], precision[16], gemm[KVC_ROW_NAME], moe[KVC_ROW_NAME];
     uint32_t measured;       /* day, yyyymmdd; 0: not stated */
     bool disagg, harvested; /* harvested: from InferenceX's dumps, whose labels need repair */
-    uint32_t isl, osl, clients, tp, pp, dp, moe_tp, moe_ep;
+    bool alike;             /* predicted as if nothing were published of how it ran */
+    uint32_t isl, osl, clients, tp, pp, dp, moe_tp, moe_ep; /* disaggregated: of decode workers */
+    struct kvc_row_workers prefill, decode;
     double ttft_ms, tpot_ms;
     /* static texts, or NULL */
     const char *unusable; /* no prediction is tried */

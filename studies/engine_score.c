@@ -14,19 +14,19 @@ static const struct {
     const char *llm, *system, *backend, *format;
     struct kvc_engine_bars bars;
 } bars[] = {
-    {"Llama-3.1-70B", "", "trtllm", "", {6, 12, 15, NAN, NAN}},
-    {"Llama-3.1-70B", "", "vllm", "fp8", {10, 18, 15, NAN, NAN}},
-    {"Llama-3.1-70B", "", "vllm", "nvfp4", {12, 22, 25, NAN, NAN}},
-    {"Llama-3.1-8B", "h100_sxm", "trtllm", "", {8, 24, 15, NAN, NAN}},
-    {"Qwen3-32B", "h100_sxm", "trtllm", "", {8, 24, 25, NAN, NAN}},
-    {"Qwen3-235B-A22B", "", "trtllm", "", {12, 25, 20, NAN, NAN}},
-    {"gpt-oss-120b", "", "", "", {14, 38, 35, NAN, NAN}},
-    {"DeepSeek-R1", "h200_sxm", "", "", {10, 18, NAN, NAN, NAN}},
-    {"DeepSeek-V3", "h200_sxm", "", "", {10, 18, NAN, NAN, NAN}},
-    {"Llama-3.1-8B", "", "sglang", "", {16, 25, NAN, NAN, NAN}},
-    {"Qwen3-235B-A22B", "", "sglang", "", {16, 25, NAN, NAN, NAN}},
-    {NULL, "", "trtllm", "", {8, NAN, 17, 0.88, 0.55}},
-    {NULL, "", "vllm", "", {10, NAN, 25, 0.80, 0.45}},
+    {"Llama-3.1-70B", "", "trtllm", "", {6, 12, 15, NAN, NAN, 0}},
+    {"Llama-3.1-70B", "", "vllm", "fp8", {10, 18, 15, NAN, NAN, 0}},
+    {"Llama-3.1-70B", "", "vllm", "nvfp4", {12, 22, 25, NAN, NAN, 0}},
+    {"Llama-3.1-8B", "h100_sxm", "trtllm", "", {8, 24, 15, NAN, NAN, 64}},
+    {"Qwen3-32B", "h100_sxm", "trtllm", "", {8, 24, 25, NAN, NAN, 64}},
+    {"Qwen3-235B-A22B", "", "trtllm", "", {12, 25, 20, NAN, NAN, 0}},
+    {"gpt-oss-120b", "", "", "", {14, 38, 35, NAN, NAN, 0}},
+    {"DeepSeek-R1", "h200_sxm", "", "", {10, 18, NAN, NAN, NAN, 0}},
+    {"DeepSeek-V3", "h200_sxm", "", "", {10, 18, NAN, NAN, NAN, 0}},
+    {"Llama-3.1-8B", "", "sglang", "", {16, 25, NAN, NAN, NAN, 0}},
+    {"Qwen3-235B-A22B", "", "sglang", "", {16, 25, NAN, NAN, NAN, 0}},
+    {NULL, "", "trtllm", "", {8, NAN, 17, 0.88, 0.55, 0}},
+    {NULL, "", "vllm", "", {10, NAN, 25, 0.80, 0.45, 0}},
 };
 
 static bool fits(const char *pattern, const char *value)
@@ -41,7 +41,7 @@ static struct kvc_engine_bars bars_of(const struct kvc_engine_group *g)
             fits(bars[i].system, g->system) && fits(bars[i].backend, g->backend) &&
             fits(bars[i].format, g->format))
             return bars[i].bars;
-    return (struct kvc_engine_bars){NAN, NAN, NAN, NAN, NAN};
+    return (struct kvc_engine_bars){NAN, NAN, NAN, NAN, NAN, 0};
 }
 
 const char *kvc_engine_verdict(double value, double bar)
@@ -121,6 +121,8 @@ static struct kvc_engine_errors errors_of(const struct kvc_engine_validation *v,
         const struct kvc_engine_prediction *p = &v->prediction[i];
         const struct kvc_engine_row *r = &v->rows.row[i];
         if (!in_group(v, i, g) || (aside && !p->aside))
+            continue;
+        if (aside && first && g->bars.ttft_clients && r->clients > g->bars.ttft_clients)
             continue;
         if (first)
             add(&s, p->ttft_ms, r->ttft_ms, p->band.ttft_low, p->band.ttft_high);

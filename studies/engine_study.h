@@ -27,6 +27,7 @@ struct kvc_engine_errors { /* percent of what was measured; NAN without rows */
 
 struct kvc_engine_bars { /* NAN: none is set */
     double tpot_median, tpot_p90, ttft_median, tpot_within_20, ttft_within_20;
+    uint32_t ttft_clients; /* aside_ttft is of rows with at most so many; 0: of all */
 };
 
 /* Rows of one model, system, backend, format of the weights and kind; or all plain ones of a
@@ -56,9 +57,10 @@ struct kvc_engine_validation { /* all zero = empty */
     size_t scored, skipped, doubtful;
 };
 
-/* mode: "agg", "disagg" or NULL for both. */
+/* mode: "agg", "disagg" or NULL for both. alike: whatever is published of how a row ran is left
+ * aside, all are predicted by the same rules. */
 enum kvc_status kvc_engine_validate(struct kvc_engine_validation *out, const char *path,
-                                    const char *mode, kvc_progress_fn progress, void *user,
+                                    const char *mode, bool alike, kvc_progress_fn progress, void *user,
                                     struct kvc_error *err);
 void kvc_engine_validation_clear(struct kvc_engine_validation *v);
 /* "met", "missed" or "-" where there is no bar. */

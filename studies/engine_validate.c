@@ -26,38 +26,56 @@ static enum kvc_status skip(struct kvc_engine_validation *v, size_t row, const c
     return KVC_OK;
 }
 
+/* The model of a row, or why there is none. */
+static enum kvc_status find(struct kvc_engine_models *models, const struct kvc_engine_row *r,
+                            size_t *at, char text[256], struct kvc_error *err)
+{
+    struct kvc_step_config config;
+    enum kvc_status status = KVC_OK;
+
+    if (!kvc_engine_configure(r, &config, text))
+        return KVC_OK;
+    status = kvc_engine_model_find(models, &config, at, err);
+    if (status == KVC_OK && !models->model[*at].model)
+        snprintf(text, 256, "%s", models->model[*at].text);
+    else if (status == KVC_OK && !kvc_engine_fits(&models->model[*at], r))
+        snprintf(text, 256, "no request fits beside the weights");
+    return status;
+}
+
 static enum kvc_status one(struct kvc_engine_validation *out, struct kvc_engine_models *models,
                            size_t i, struct kvc_error *err)
 {
     const struct kvc_engine_row *r = &out->rows.row[i];
     struct kvc_engine_prediction *p = &out->prediction[i];
-    struct kvc_step_config config;
+    struct kvc_engine_row side;
     char text[256];
-    size_t at;
+    size_t at = 0, prefill = 0;
+    enum kvc_status status = find(models, r, &at, text, err);
 
     p->group = SIZE_MAX;
-    if (!kvc_engine_configure(r, &config, text))
-        return skip(out, i, text, err);
-    enum kvc_status status = kvc_engine_model_find(models, &config, &at, err);
+    if (status == KVC_OK && !*text && r->disagg) {
+        kvc_engine_side(r, true, &side);
+        status = find(models, &side, &prefill, text, err);
+    }
     if (status != KVC_OK)
         return status;
+    if (*text)
+        return skip(out, i, text, err);
     const struct kvc_engine_model *m = &models->model[at];
-    if (!m->model)
-        return skip(out, i, m->text, err);
-    if (!kvc_engine_fits(m, r))
-        return skip(out, i, "no request fits beside the weights", err);
-    p->tp = config.tp;
-    p->ep = config.ep;
-    p->weights = config.weights;
-    p->kv = config.kv;
-    p->aside = kvc_engine_kept_aside(r, &config);
     struct kvc_host_costs host = kvc_engine_host(m->engine);
-    return kvc_engine_predict(m, r, &host, p, err);
+    p->tp = m->config.tp;
+    p->ep = m->config.ep;
+    p->weights = m->config.weights;
+    p->kv = m->config.kv;
+    p->aside = kvc_engine_kept_aside(r, &m->config);
+    return r->disagg ? kvc_engine_predict_disagg(&models->model[prefill], m, r, &host, p, err)
+                     : kvc_engine_predict(m, r, &host, p, err);
 }
 
 enum kvc_status kvc_engine_validate(struct kvc_engine_validation *out, const char *path,
-                                    const char *mode, kvc_progress_fn progress, void *user,
-                                    struct kvc_error *err)
+                                    const char *mode, bool alike, kvc_progress_fn progress,
+                                    void *user, struct kvc_error *err)
 {
     struct kvc_engine_models models = {0};
     enum kvc_status status = kvc_profiles_ready(err);
@@ -71,6 +89,7 @@ enum kvc_status kvc_engine_validate(struct kvc_engine_validation *out, const cha
             status = kvc_fail_nomem(err);
     }
     for (size_t i = 0; i < out->rows.n && status == KVC_OK; i++) {
+        out->rows.row[i].alike = alike;
         status = one(out, &models, i, err);
         if (progress && status == KVC_OK && !progress(user, "predict", i + 1, out->rows.n))
             status = kvc_fail(err, KVC_ERR_CANCELLED, "cancelled");

@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "models/profiles.h"
 #include "studies/client_lengths.h"
+#include "studies/closed_disagg.h"
 #include "tests/tiny_trace.h"
 
 static struct kvc_step_model *build(void)
@@ -436,6 +437,74 @@ static void a_slow_twin_agrees(void **state)
     kvc_step_model_destroy(m);
 }
 
+/* ---- disaggregated ---- */
+
+static struct kvc_closed_disagg disagg_of(const struct kvc_step_model *m, uint32_t clients,
+                                          uint32_t prefill, uint32_t decode)
+{
+    const struct kvc_closed_loop l = loop_of(m, clients);
+
+    return (struct kvc_closed_disagg){{m, prefill, 8192, 0}, {m, decode, 0, 1e9}, l.host, clients,
+                                      clients, l.length, 5e5, 1000};
+}
+
+/* Nobody waits: prefill, copy, the decode step that brings the first token, the others. */
+static void enough_engines_add_up(void **state)
+{
+    struct kvc_step_model *m = build();
+    struct kvc_chunk c = {1000, 0};
+
+    (void)state;
+    for (uint32_t n = 1; n <= 4; n++) {
+        struct kvc_closed_disagg l = disagg_of(m, n, 1, n);
+        struct kvc_closed_loop_result r;
+        double first = (double)kvc_step_ns(m, NULL, 0, 1, 1001, 1, NULL);
+        double prefill = (double)kvc_step_ns(m, &c, 1, 0, 0, 1, NULL);
+        l.prefill.engines = n;
+        l.prefill.most = 1000; /* one prompt each */
+        l.requests = 3 * n;
+        assert_int_equal(kvc_closed_disagg_run(&l, &r, NULL), KVC_OK);
+        assert_true(fabs(r.ttft_ns - (l.host.front_ns + prefill + 5e5 + 1e6 + first)) < 10);
+        assert_true(fabs(r.tpot_ns - (sum_of_decodes(m, 1, 1000, 100) - first) / 99) < 10);
+        assert_int_equal(r.peak_running, 1);
+    }
+    kvc_step_model_destroy(m);
+}
+
+/* One prefill engine, prompts one by one: the k-th of a burst waits for those before it. */
+static void prompts_queue_for_prefill(void **state)
+{
+    struct kvc_step_model *m = build();
+    struct kvc_closed_disagg l = disagg_of(m, 4, 1, 4);
+    struct kvc_closed_loop_result r;
+    struct kvc_chunk c = {1000, 0};
+
+    (void)state;
+    l.prefill.most = 1000;
+    assert_int_equal(kvc_closed_disagg_run(&l, &r, NULL), KVC_OK);
+    double first = (double)kvc_step_ns(m, NULL, 0, 1, 1001, 1, NULL);
+    double prefill = (double)kvc_step_ns(m, &c, 1, 0, 0, 1, NULL);
+    assert_true(fabs(r.ttft_ns - (l.host.front_ns + 2.5 * prefill + 5e5 + 1e6 + first)) < 10);
+    kvc_step_model_destroy(m);
+}
+
+/* A decode engine with room for one: the second waits for a generation. */
+static void decode_engines_hold_what_fits(void **state)
+{
+    struct kvc_step_model *m = build();
+    struct kvc_closed_disagg l = disagg_of(m, 2, 1, 1), alone = disagg_of(m, 1, 1, 1);
+    struct kvc_closed_loop_result r, one;
+
+    (void)state;
+    l.decode.kv_tokens = 1500;
+    assert_int_equal(kvc_closed_disagg_run(&l, &r, NULL), KVC_OK);
+    assert_int_equal(kvc_closed_disagg_run(&alone, &one, NULL), KVC_OK);
+    assert_int_equal(r.peak_running, 1);
+    assert_true(fabs(r.tpot_ns - one.tpot_ns) < 10);
+    assert_true(r.ttft_ns > one.ttft_ns + sum_of_decodes(m, 1, 1000, 100) / 2 - 10);
+    kvc_step_model_destroy(m);
+}
+
 /* ---- lengths ---- */
 
 /* numpy.random.seed(0); numpy.random.randint(0, 100, 10), of which the generator's first words are
@@ -476,6 +545,9 @@ int main(void)
         cmocka_unit_test(whole_prompts_are_not_cut),
         cmocka_unit_test(a_slow_twin_agrees),
         cmocka_unit_test(the_replay_agrees),
+        cmocka_unit_test(enough_engines_add_up),
+        cmocka_unit_test(prompts_queue_for_prefill),
+        cmocka_unit_test(decode_engines_hold_what_fits),
         cmocka_unit_test(lengths_are_numpys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
