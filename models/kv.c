@@ -12,7 +12,7 @@ static const struct {
     {"bf16", KVC_BF16},    {"bfloat16", KVC_BF16},
     {"fp16", KVC_BF16},    {"float16", KVC_BF16},
     {"fp8", KVC_FP8},      {"fp8_e4m3", KVC_FP8},
-    {"fp8_e5m2", KVC_FP8}, {"fp8_block", KVC_FP8_BLOCK},
+    {"fp8_e5m2", KVC_FP8_E5M2}, {"fp8_block", KVC_FP8_BLOCK},
     {"nvfp4", KVC_NVFP4},  {"mxfp4", KVC_MXFP4},
     {"int8", KVC_INT8},    {"int4", KVC_INT4},
 };
@@ -25,12 +25,21 @@ bool kvc_dtype_parse(const char *name, enum kvc_dtype *out)
             return true;
         }
     }
+    for (size_t i = 0; kvc_kv_format_at(i); i++) {
+        if (kvc_name_equal(kvc_kv_format_at(i)->name, name)) {
+            *out = kvc_kv_format_at(i)->dtype;
+            return true;
+        }
+    }
     return false;
 }
 
 const char *kvc_dtype_name(enum kvc_dtype dtype)
 {
     size_t i = 0;
+
+    if (dtype > KVC_INT4)
+        return kvc_kv_format(dtype)->name;
 
     while (dtype_names[i].dtype != dtype)
         i++;
@@ -53,6 +62,8 @@ double kvc_dtype_bytes(enum kvc_dtype dtype)
         return 0.5 + 1.0 / 32; /* an 8-bit exponent for 32 weights */
     case KVC_INT4:
         return 0.5 + 2.0 / 128; /* a bf16 scale for 128 weights, as GPTQ and AWQ pack them */
+    default: /* of KV only: kvc_kv_element_bytes */
+        break;
     }
     return 2.0;
 }
@@ -72,22 +83,24 @@ static uint64_t heads_stored(uint32_t kv_heads, uint32_t tp)
 
 uint64_t kvc_llm_kv_bytes_per_token(const struct kvc_llm *llm, enum kvc_dtype kv, uint32_t tp)
 {
-    double bytes = kvc_dtype_bytes(kv);
-    uint64_t elements;
+    const struct kvc_kv_format *f = kvc_kv_format(kv);
+    double bytes = kvc_kv_element_bytes(kv, llm->head_dim);
 
     if (tp == 0)
         tp = 1;
-    if (llm->compressed_kv) {
-        elements = llm->kv_bytes_per_token_bf16 / 2 * tp; /* the latent is on every rank */
-    } else {
-        uint64_t growing = llm->layers - llm->window_layers - llm->linear_layers;
-        uint64_t per_layer =
-            llm->kv_lora_rank
-                ? (uint64_t)(llm->kv_lora_rank + llm->qk_rope_dim + llm->indexer_dim) * tp
-                : 2 * heads_stored(llm->kv_heads, tp) * llm->head_dim;
-        elements = growing * per_layer;
-    }
-    return (uint64_t)((double)elements * bytes + 0.5);
+    if (llm->compressed_kv) /* the latent is on every rank */
+        return (uint64_t)((double)(llm->kv_bytes_per_token_bf16 / 2 * tp) * bytes + 0.5);
+    uint64_t growing = llm->layers - llm->window_layers - llm->linear_layers;
+    uint64_t per_layer =
+        llm->kv_lora_rank
+            ? (uint64_t)(llm->kv_lora_rank + llm->qk_rope_dim + llm->indexer_dim) * tp
+            : 2 * heads_stored(llm->kv_heads, tp) * llm->head_dim;
+    uint64_t plain = f ? f->plain_layers : 0;
+
+    if (plain > growing)
+        plain = growing;
+    return (uint64_t)((double)per_layer * ((double)(growing - plain) * bytes + 2.0 * (double)plain) +
+                      0.5);
 }
 
 uint64_t kvc_llm_window_kv_bytes(const struct kvc_llm *llm, enum kvc_dtype kv, uint32_t tp,
@@ -100,7 +113,7 @@ uint64_t kvc_llm_window_kv_bytes(const struct kvc_llm *llm, enum kvc_dtype kv, u
         tp = 1;
     elements = 2 * (uint64_t)llm->window_layers * heads_stored(llm->window_kv_heads, tp) *
                llm->window_head_dim * kept;
-    return (uint64_t)((double)elements * kvc_dtype_bytes(kv) + 0.5);
+    return (uint64_t)((double)elements * kvc_kv_element_bytes(kv, llm->window_head_dim) + 0.5);
 }
 
 enum kvc_dtype kvc_llm_plain_dtype(const struct kvc_llm *llm, enum kvc_dtype weights)

@@ -6,7 +6,11 @@
 
 #include <kvcast/kvcast.h>
 
-enum kvc_dtype { KVC_BF16, KVC_FP8, KVC_FP8_BLOCK, KVC_NVFP4, KVC_MXFP4, KVC_INT8, KVC_INT4 };
+enum kvc_dtype {
+    KVC_BF16, KVC_FP8, KVC_FP8_BLOCK, KVC_NVFP4, KVC_MXFP4, KVC_INT8, KVC_INT4,
+    /* of KV only */
+    KVC_FP8_E5M2, KVC_TQ_K8V4, KVC_TQ_4, KVC_TQ_K3V4, KVC_TQ_3, KVC_KIVI_4, KVC_KIVI_2
+};
 
 /* A number and where it comes from. kind: datasheet, measured, fitted, assumed, published. */
 struct kvc_figure {
@@ -82,14 +86,34 @@ const char *const *kvc_gpu_names(void);
 const char *const *kvc_link_names(void);
 const char *kvc_profiles_digest(void); /* of all profiles carried in the program, hex */
 
-bool kvc_dtype_parse(const char *name, enum kvc_dtype *out); /* fp8_e4m3 and fp8_e5m2 are KVC_FP8 */
+bool kvc_dtype_parse(const char *name, enum kvc_dtype *out); /* fp8_e4m3 is KVC_FP8 */
 const char *kvc_dtype_name(enum kvc_dtype dtype);
 double kvc_dtype_bytes(enum kvc_dtype dtype);
+
+struct kvc_kv_quality { /* as published, nothing derived */
+    const char *model, *measure;
+    double value;
+    const char *source;
+};
+struct kvc_kv_format {
+    const char *name;
+    enum kvc_dtype dtype, kernel; /* kernel: whose attention tables read it, KVC_BF16 or KVC_FP8 */
+    double key_bits, value_bits, key_scale_bytes, value_scale_bytes;
+    uint32_t group;        /* elements that share a scale; 0: a head's vector */
+    uint32_t plain_layers; /* the first and last ones, left in bf16 */
+    struct kvc_figure decode_cost;        /* times its kernel's decode attention */
+    const struct kvc_kv_quality *quality; /* ends with a NULL model; NULL: none published */
+};
+const struct kvc_kv_format *kvc_kv_format(enum kvc_dtype kv); /* NULL: no format of KV */
+const struct kvc_kv_format *kvc_kv_format_at(size_t i);       /* NULL behind the last one */
+/* Bytes of one element, scales included, keys and values in the mean. */
+double kvc_kv_element_bytes(enum kvc_dtype kv, uint32_t dim);
 
 /* KV bytes of one token of one replica, all ranks: sharded heads, replicated ones counted as
  * often as they are stored. */
 uint64_t kvc_llm_kv_bytes_per_token(const struct kvc_llm *llm, enum kvc_dtype kv, uint32_t tp);
 /* KV bytes that sliding-window layers hold for one sequence of that many tokens, all ranks. */
+/* For one token: what an engine without a pool of their own for such layers keeps of each. */
 uint64_t kvc_llm_window_kv_bytes(const struct kvc_llm *llm, enum kvc_dtype kv, uint32_t tp,
                                  uint64_t tokens);
 uint64_t kvc_llm_weight_bytes(const struct kvc_llm *llm, enum kvc_dtype weights);
@@ -109,6 +133,7 @@ struct kvc_step_config {
     uint32_t dp; /* attention data parallelism: so many ranks hold whole attention (tp 1) and share
                   * the experts; the model is of one of them, its equals busy alike. 0, 1: none */
     bool narrow_experts; /* experts of 4-bit weights get 8-bit activations, whose tables go first */
+    double kv_resident;  /* share of the tokens that eviction of tokens keeps; 0: all */
 };
 
 struct kvc_step_model;

@@ -235,6 +235,61 @@ static enum kvc_status unknown(const char *kind, const char *name, const char *c
                     kind);
 }
 
+static void show_kv(struct show *s, const struct kvc_kv_format *f)
+{
+    double ratio = 2 / kvc_kv_element_bytes(f->dtype, 128);
+
+    if (s->brief) {
+        kvc_text_addf(&s->text, "%-20s %.2f x the tokens of bf16, decode attention %.2f x that of %s\n",
+                      f->name, ratio, f->decode_cost.value, kvc_dtype_name(f->kernel));
+        return;
+    }
+    open_profile(s, f->name, NULL);
+    if (s->json)
+        kvc_json_double(&s->j, "capacity_of_bf16", ratio);
+    else
+        kvc_text_addf(&s->text, "  %-26s %.2f of bf16, heads of 128\n", "capacity", ratio);
+    count(s, "plain_layers", "layers left in bf16", f->plain_layers);
+    words(s, "kernel", "read as", kvc_dtype_name(f->kernel));
+    figure(s, "decode_cost", "decode attention", &f->decode_cost, 1, "x");
+    if (s->json)
+        kvc_json_open_array(&s->j, "quality");
+    for (const struct kvc_kv_quality *q = f->quality; q && q->model; q++) {
+        if (!s->json) {
+            kvc_text_addf(&s->text, "  %-26s %-16g %-10s %s; %s; %s\n", "quality", q->value,
+                          "published", q->model, q->measure, q->source);
+            continue;
+        }
+        kvc_json_open_object(&s->j, NULL);
+        kvc_json_string(&s->j, "model", q->model);
+        kvc_json_string(&s->j, "measure", q->measure);
+        kvc_json_double(&s->j, "value", q->value);
+        kvc_json_string(&s->j, "source", q->source);
+        kvc_json_close(&s->j);
+    }
+    if (s->json)
+        kvc_json_close(&s->j);
+    else if (!f->quality)
+        words(s, "quality", "quality", f->dtype == KVC_BF16 ? "the reference" : "no published figure");
+    close_profile(s);
+}
+
+static enum kvc_status show_kvs(struct show *s, const char *name, struct kvc_error *err)
+{
+    const char *names[32] = {NULL};
+    enum kvc_dtype asked = KVC_BF16;
+    size_t n = 0;
+
+    for (; kvc_kv_format_at(n) && n < 31; n++)
+        names[n] = kvc_kv_format_at(n)->name;
+    if (name && (!kvc_dtype_parse(name, &asked) || !kvc_kv_format(asked)))
+        return unknown("kv", name, names, err);
+    for (size_t i = 0; i < n; i++)
+        if (!name || kvc_kv_format_at(i)->dtype == asked)
+            show_kv(s, kvc_kv_format_at(i));
+    return KVC_OK;
+}
+
 static enum kvc_status show_named(struct show *s, const char *kind, const char *name,
                                   struct kvc_error *err)
 {
@@ -256,6 +311,8 @@ static enum kvc_status show_named(struct show *s, const char *kind, const char *
         for (const char *const *n = kvc_link_names(); *n; n++)
             if (!name || kvc_name_equal(*n, name))
                 show_link(s, kvc_link_find(*n));
+    } else if (strcmp(kind, "kv") == 0) {
+        return show_kvs(s, name, err);
     } else if (strcmp(kind, "price") == 0) {
         static const char *const names[] = {"default", NULL};
         if (name && !kvc_name_equal(name, "default"))
@@ -263,7 +320,7 @@ static enum kvc_status show_named(struct show *s, const char *kind, const char *
         show_prices(s);
     } else {
         return kvc_fail(err, KVC_ERR_USAGE,
-                        "cannot show '%s'; known: hardware, model, preset, price, link", kind);
+                        "cannot show '%s'; known: hardware, model, preset, price, link, kv", kind);
     }
     return KVC_OK;
 }

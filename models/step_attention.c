@@ -2,6 +2,7 @@
  * Compiles the attention of a step model: kernel tables of one layer, summed over the layers and
  * tabled over what a step knows. */
 #include <math.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -11,6 +12,7 @@
 struct kind {
     struct kvc_kernel_answer decode, prefill;
     double layers, keys; /* keys HUGE_VAL: all */
+    double cost;         /* of reading the KV's format, in decode */
 };
 
 struct attention {
@@ -31,7 +33,7 @@ static double decode_ns(const struct attention *a, double n, double context)
     double ns = a->index_ns_per_key * context, each = context / n > 1 ? context / n : 1;
 
     for (size_t i = 0; i < a->n; i++)
-        ns += a->kind[i].layers *
+        ns += a->kind[i].layers * a->kind[i].cost *
               kvc_kernel_answer_ns(&a->kind[i].decode, n, lesser(each, a->kind[i].keys));
     return ns;
 }
@@ -71,7 +73,7 @@ static bool fill_decode(struct kvc_step_model *m, const struct attention *a)
     for (size_t i = 0; i < KVC_GRID_N; i++)
         for (size_t j = 0; j < KVC_GRID_C; j++)
             m->decode.ns[i][j] = decode_ns(a, (double)kvc_grid_sequences(i),
-                                           (double)kvc_grid_context(j));
+                                           (double)kvc_grid_context(j) * m->kv_resident);
     return grid_monotone(&m->decode);
 }
 
@@ -180,20 +182,26 @@ static bool latent_kind(struct kvc_step_model *m, struct attention *a)
     uint32_t heads = l->heads / m->tp;
 
     k->layers = l->layers - l->linear_layers;
+    k->cost = kvc_kv_format(m->kv)->decode_cost.value;
     k->keys = l->sparse_tokens ? l->sparse_tokens : HUGE_VAL;
     if (l->sparse_tokens) /* every key is indexed, a bounded number attended */
-        a->index_ns_per_key = 1e9 * k->layers * l->indexer_dim * kvc_dtype_bytes(m->kv) /
+        a->index_ns_per_key = 1e9 * k->layers * l->indexer_dim *
+                              kvc_kv_element_bytes(m->kv, l->indexer_dim) /
                               (0.8 * m->gpu.hbm_bytes_per_s.value);
-    return kvc_kernels_mla_decode(m->kernels, m->kv, heads, &k->decode) &&
-           kvc_kernels_mla_prefill(m->kernels, m->kv, heads, &k->prefill);
+    enum kvc_dtype kernel = kvc_kv_format(m->kv)->kernel;
+    return kvc_kernels_mla_decode(m->kernels, kernel, heads, &k->decode) &&
+           kvc_kernels_mla_prefill(m->kernels, kernel, heads, &k->prefill);
 }
 
 static bool plain_kind(struct kvc_step_model *m, struct attention *a, double layers,
                        const struct kvc_heads *h)
 {
+    const struct kvc_kv_format *f = kvc_kv_format(m->kv);
+    double plain = lesser(f->plain_layers, layers);
     struct kind *k = &a->kind[a->n++];
 
     k->layers = layers;
+    k->cost = (plain + (layers - plain) * f->decode_cost.value) / layers;
     k->keys = h->window ? h->window : HUGE_VAL;
     return kvc_kernels_decode(m->kernels, h, &k->decode) &&
            kvc_kernels_prefill(m->kernels, h, &k->prefill);
@@ -203,9 +211,10 @@ static bool find_kinds(struct kvc_step_model *m, struct attention *a)
 {
     const struct kvc_llm *l = &m->llm;
     uint32_t heads = l->heads / m->tp, full = l->layers - l->linear_layers - l->window_layers;
-    const struct kvc_heads plain = {l->head_dim, heads, ceil_div(l->kv_heads, m->tp), 0, m->kv};
+    enum kvc_dtype kernel = kvc_kv_format(m->kv)->kernel;
+    const struct kvc_heads plain = {l->head_dim, heads, ceil_div(l->kv_heads, m->tp), 0, kernel};
     const struct kvc_heads window = {l->window_head_dim, heads,
-                                     ceil_div(l->window_kv_heads, m->tp), l->window_tokens, m->kv};
+                                     ceil_div(l->window_kv_heads, m->tp), l->window_tokens, kernel};
 
     if (l->kv_lora_rank)
         return latent_kind(m, a);
@@ -221,7 +230,8 @@ enum kvc_status kvc_step_build_attention(struct kvc_step_model *m, struct kvc_er
         return kvc_fail(err, KVC_ERR_UNSUPPORTED, "no attention times for %s", m->gpu.id);
     if (!fill_decode(m, &a) || !fill_prefill(m, &a))
         return kvc_fail_nomem(err);
-    m->attention_exact = true;
+    m->attention_exact = m->kv_resident == 1 &&
+                         strcmp(kvc_kv_format(m->kv)->decode_cost.kind, "measured") == 0;
     for (size_t i = 0; i < a.n; i++) {
         const struct kvc_kernel_answer *both[] = {&a.kind[i].decode, &a.kind[i].prefill};
         for (size_t j = 0; j < 2; j++)

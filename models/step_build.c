@@ -311,9 +311,14 @@ static enum kvc_status check_shape(const struct kvc_step_config *c, struct kvc_e
     if (c->weights == KVC_MXFP4 && !l->experts)
         return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "weights_dtype",
                            "mxfp4 is for models with experts; %s has none", l->name);
-    if (c->kv != KVC_BF16 && c->kv != KVC_FP8)
+    if (!kvc_kv_format(c->kv))
         return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "kv_dtype",
-                           "no attention times for this dtype yet; use bf16 or fp8");
+                           "KV is not stored as %s; 'kvcast show kv' lists formats",
+                           kvc_dtype_name(c->kv));
+    if ((l->kv_lora_rank || l->compressed_kv) && kvc_kv_format(c->kv)->value_bits < 8)
+        return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "kv_dtype",
+                           "no kernels read a latent of fewer than 8 bits; use bf16 or fp8 with %s",
+                           l->name);
     return KVC_OK;
 }
 
@@ -369,6 +374,7 @@ enum kvc_status kvc_step_model_create_with(struct kvc_step_model **out,
     m->weights = config->weights;
     m->plain = kvc_llm_plain_dtype(config->llm, config->weights);
     m->kv = config->kv;
+    m->kv_resident = config->kv_resident > 0 ? config->kv_resident : 1;
     m->tp = config->tp;
     m->ep = config->ep;
     m->dp = config->dp > 1 ? config->dp : 1;

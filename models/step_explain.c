@@ -18,6 +18,30 @@ static void tell(const struct teller *t, const char *group, const char *name,
     t->fn(t->user, group, name, value, f->kind, f->source);
 }
 
+static void tell_kv(const struct teller *t, const struct kvc_step_model *m)
+{
+    const struct kvc_kv_format *f = kvc_kv_format(m->kv);
+    char value[128];
+
+    if (f->decode_cost.value != 1) {
+        snprintf(value, sizeof value, "%g times that of %s KV", f->decode_cost.value,
+                 kvc_dtype_name(f->kernel));
+        t->fn(t->user, "kernels", "decode attention of this KV", value, f->decode_cost.kind,
+              f->decode_cost.source);
+    }
+    if (m->kv_resident < 1) {
+        snprintf(value, sizeof value, "%g of the context attended", m->kv_resident);
+        t->fn(t->user, "kernels", "token eviction", value, "assumed",
+              "engine.kv_resident; choosing the tokens costs nothing here");
+    }
+    for (const struct kvc_kv_quality *q = f->quality; q && q->model; q++) {
+        snprintf(value, sizeof value, "%s: %g", q->measure, q->value);
+        t->fn(t->user, "quality", q->model, value, "published", q->source);
+    }
+    if (!f->quality && m->kv != KVC_BF16)
+        t->fn(t->user, "quality", f->name, "no published figure", "assumed", "none was found");
+}
+
 static void tell_kernels(const struct teller *t, const struct kvc_step_model *m)
 {
     kvc_kernels_used(m->kernels, t->fn, t->user);
@@ -30,6 +54,7 @@ static void tell_kernels(const struct teller *t, const struct kvc_step_model *m)
         t->fn(t->user, "kernels", "experts", "closed form, 17-46 % off", "assumed",
               "H100's bf16 form (own fit of aiconfigurator tables @095f58a), 0.8 of the bandwidth; "
               "no table of this dtype");
+    tell_kv(t, m);
     if (m->llm.linear_layers)
         t->fn(t->user, "kernels", "linear attention", "products and state traffic only", "assumed",
               "no measured kernels used");

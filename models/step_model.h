@@ -34,6 +34,7 @@ struct kvc_step_model {
     enum kvc_dtype plain; /* of all weights but the experts' */
     uint32_t tp, ep;
     uint32_t dp, ranks; /* attention's replicas; GPUs that the experts lie on */
+    double kv_resident; /* share of the context that is left to attend */
 
     struct kvc_token_table
         layers; /* matrix products, elementwise, experts, all-reduce of all layers */

@@ -77,6 +77,32 @@ static void windows_hold_no_more_than_their_width(void **state)
     assert_int_equal(kvc_llm_window_kv_bytes(&m, KVC_BF16, 1, 100), 100 * 18 * 2 * 8 * 64 * 2);
 }
 
+/* Capacity against bf16 as vLLM's study of TurboQuant states it for Llama-3.3-70B (one decimal), and
+ * windows whose layers all grow as gpt-oss' and Gemma's stated totals. */
+static void formats_hold_what_was_published(void **state)
+{
+    (void)state;
+    static const struct {
+        enum kvc_dtype kv;
+        double ratio;
+    } stated[] = {{KVC_FP8, 2}, {KVC_FP8_E5M2, 2}, {KVC_TQ_K8V4, 2.4}, {KVC_TQ_4, 3.4},
+                  {KVC_TQ_K3V4, 3.7}, {KVC_TQ_3, 4.2}};
+    const struct kvc_llm *m = kvc_llm_find("Llama-3.3-70B");
+    double bf16 = (double)kvc_llm_kv_bytes_per_token(m, KVC_BF16, 1);
+
+    for (size_t i = 0; i < sizeof stated / sizeof stated[0]; i++) {
+        double ratio = bf16 / (double)kvc_llm_kv_bytes_per_token(m, stated[i].kv, 1);
+        assert_true(fabs(ratio / stated[i].ratio - 1) < 0.03);
+    }
+    /* 2 bits in groups of 32 with a 16-bit scale and zero are 3 bits */
+    assert_int_equal(kvc_llm_kv_bytes_per_token(m, KVC_KIVI_2, 1), 327680 * 3 / 16);
+    const struct kvc_llm *oss = kvc_llm_find("gpt-oss-120b"), *gemma = kvc_llm_find("Gemma-4-31B");
+    assert_int_equal(kvc_llm_kv_bytes_per_token(oss, KVC_BF16, 1) +
+                         kvc_llm_window_kv_bytes(oss, KVC_BF16, 1, 1), 73728);
+    assert_int_equal(kvc_llm_kv_bytes_per_token(gemma, KVC_BF16, 1) +
+                         kvc_llm_window_kv_bytes(gemma, KVC_BF16, 1, 1), 901120);
+}
+
 /* c24: a rank holds at least one head, the latent is on every rank. */
 static void ranks_share_heads_until_there_is_one(void **state)
 {
@@ -152,7 +178,9 @@ static void names_are_found_in_any_spelling(void **state)
     assert_ptr_equal(kvc_llm_find("llama_3.1_70b"), kvc_llm_find("Llama-3.1-70B"));
     assert_non_null(kvc_link_find("PCIE5_X16"));
     assert_null(kvc_gpu_find("h300"));
-    assert_true(kvc_dtype_parse("FP8-E5M2", &d) && d == KVC_FP8);
+    assert_true(kvc_dtype_parse("FP8-E5M2", &d) && d == KVC_FP8_E5M2);
+    assert_true(kvc_dtype_parse("turboquant-4bit-nc", &d) && d == KVC_TQ_4);
+    assert_string_equal(kvc_dtype_name(KVC_KIVI_2), "kivi_2");
     assert_false(kvc_dtype_parse("fp7", &d));
     assert_int_equal(strlen(kvc_profiles_digest()), 16);
 }
@@ -255,6 +283,7 @@ int main(void)
         cmocka_unit_test(profiles_survive_a_lack_of_memory),
         cmocka_unit_test(bytes_per_token_of_public_reports),
         cmocka_unit_test(windows_hold_no_more_than_their_width),
+        cmocka_unit_test(formats_hold_what_was_published),
         cmocka_unit_test(ranks_share_heads_until_there_is_one),
         cmocka_unit_test(geometry_agrees_with_stated_bytes),
         cmocka_unit_test(dense_parameters_add_up),

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -275,13 +276,55 @@ static void bad_shapes_are_refused_in_words(void **state)
     c.weights = KVC_INT4;
     expect_refusal(&c, KVC_ERR_UNSUPPORTED, "bf16 or fp8");
     c.weights = KVC_FP8;
-    c.kv = KVC_INT8;
-    expect_refusal(&c, KVC_ERR_UNSUPPORTED, "attention times");
+    c.kv = KVC_MXFP4;
+    expect_refusal(&c, KVC_ERR_UNSUPPORTED, "show kv");
+    c.kv = KVC_TQ_4;
+    c.llm = kvc_llm_find("DeepSeek-V3");
+    expect_refusal(&c, KVC_ERR_UNSUPPORTED, "latent");
     c.kv = KVC_FP8;
     c.llm = kvc_llm_find("Kimi-K3");
     expect_refusal(&c, KVC_ERR_UNSUPPORTED, "not known");
     c.llm = NULL;
     expect_refusal(&c, KVC_ERR_USAGE, "LLM");
+}
+
+/* Every format of KV builds; narrower ones than 8 bits cost more than bf16 until the table says
+ * otherwise, and a share of the context is attended as fast as a context of that length. */
+static void formats_of_kv_build(void **state)
+{
+    (void)state;
+    struct kvc_step_config c = {.llm = kvc_llm_find("Llama-3.1-8B"), .gpu = kvc_gpu_find("h100_sxm"),
+                                .backend = "vllm", .weights = KVC_BF16, .tp = 1, .pp = 1, .ep = 1};
+    struct kvc_step_model *bf16, *half, *m;
+    double before = 0;
+
+    assert_int_equal(kvc_step_model_create(&bf16, &c, NULL), KVC_OK);
+    for (size_t i = 0; kvc_kv_format_at(i); i++) {
+        const struct kvc_kv_format *f = kvc_kv_format_at(i);
+        c.kv = f->dtype;
+        assert_int_equal(kvc_step_model_create(&m, &c, NULL), KVC_OK);
+        double attention = decode_ns(m, 64, 64 * 8192) - decode_ns(m, 64, 64);
+        double plain = decode_ns(bf16, 64, 64 * 8192) - decode_ns(bf16, 64, 64);
+        double layers = 32, cost = (f->plain_layers + (layers - f->plain_layers) * f->decode_cost.value) / layers;
+        if (f->kernel == KVC_BF16)
+            assert_true(fabs(attention / plain - cost) < 0.02 * cost);
+        else
+            assert_true(attention < 0.8 * plain);
+        assert_int_equal(kvc_step_flags(m, NULL, 0, 1, 1000),
+                         f->kernel == f->dtype || f->dtype == KVC_FP8_E5M2 ? 0 : KVC_STEP_SHAPE);
+        before += attention;
+        kvc_step_model_destroy(m);
+    }
+    assert_true(before > 0);
+    c.kv = KVC_BF16;
+    c.kv_resident = 0.5;
+    assert_int_equal(kvc_step_model_create(&half, &c, NULL), KVC_OK);
+    for (uint64_t each = 1024; each <= 65536; each *= 4) {
+        double a = decode_ns(half, 16, 16 * 2 * each), b = decode_ns(bf16, 16, 16 * each);
+        assert_true(fabs(a / b - 1) < 1e-6);
+    }
+    kvc_step_model_destroy(half);
+    kvc_step_model_destroy(bf16);
 }
 
 /* Every pair of profiles either gives sane times or says why not. */
@@ -446,6 +489,7 @@ int main(void)
         cmocka_unit_test(chunks_add_up),
         cmocka_unit_test(halving_kv_bytes_pays_at_long_context),
         cmocka_unit_test(bad_shapes_are_refused_in_words),
+        cmocka_unit_test(formats_of_kv_build),
         cmocka_unit_test(all_profiles_build_or_say_why),
         cmocka_unit_test(bands_follow_the_evidence),
         cmocka_unit_test(expert_parallel_is_near_tensor_parallel),

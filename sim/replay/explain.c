@@ -214,6 +214,21 @@ static void warn_traffic(struct notes *n, const struct kvc_engine *e,
                                  "previous one at once.");
 }
 
+/* What the longest request and the largest chunk of the run ask of the kernels. */
+static uint32_t estimate_flags(const struct kvc_engine *e, const struct kvc_result *r)
+{
+    uint64_t longest = 0, input = 0;
+    for (uint64_t i = 0; i < e->trace->n_requests; i++) {
+        const struct kvc_request_result *q = &r->requests[i];
+        uint64_t tokens = (uint64_t)q->input_tokens + q->output_tokens;
+        longest = tokens > longest ? tokens : longest;
+        input = q->input_tokens > input ? q->input_tokens : input;
+    }
+    uint64_t budget = e->sc->engine.max_batched_tokens;
+    struct kvc_chunk chunk = {(uint32_t)(input < budget ? input : budget), r->hit_tokens > 0};
+    return kvc_step_flags(e->model, &chunk, 1, 1, longest);
+}
+
 static void warn_load(struct notes *n, const struct kvc_engine *e)
 {
     uint64_t span = e->trace->n_requests ? e->trace->arrival_ns[e->trace->n_requests - 1] : 0;
@@ -231,7 +246,7 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
         warn(n, "preemptions", "%llu preemptions for want of KV pages; %llu tokens were computed "
                                "again.", (unsigned long long)preempted,
              (unsigned long long)n->r->recomputed_tokens);
-    if (kvc_llm_find(e->sc->model)->window_layers)
+    if (kvc_llm_find(e->sc->model)->window_layers && !e->sc->engine.unified_kv)
         warn(n, "window_kv", "This model has sliding-window layers; the KV they hold for each running "
                              "sequence is not taken off the room for KV, which is then too large.");
     const struct kvc_figure *between = &kvc_gpu_find(e->sc->cluster.gpu)->gpu_link_bytes_per_s;
@@ -246,7 +261,16 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
     if (beside[0] && kvc_gpu_find(beside) != kvc_gpu_find(e->sc->cluster.gpu))
         warn(n, "profile_gpu", "The figures of the profile were measured beside %s, not %s.", beside,
              e->sc->cluster.gpu);
-    if (n->r->hit_tokens)
+    uint32_t flags = estimate_flags(e, n->r);
+    if (flags & KVC_STEP_OUTSIDE)
+        warn(n, "kernels_outside", "Requests or steps of this run are longer than any kernel was "
+                                   "measured (131072 tokens of context, 16384 new ones in a chunk): "
+                                   "times are extrapolated, and the bands wider.");
+    if (flags & KVC_STEP_SHAPE)
+        warn(n, "kernels_between", "A head size, window, expert shape or format of KV of this run was "
+                                   "not measured with this engine and GPU: times are taken from the "
+                                   "nearest, and the bands are those of assumed times.");
+    if (flags & KVC_STEP_PAST)
         warn(n, "prefill_past", "Prefill behind cached tokens is in no public kernel table of these "
                                 "GPUs: its attention is extrapolated, and the band of TTFT wider.");
 }
@@ -254,7 +278,7 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
 static void bands(const struct kvc_engine *e, struct kvc_result *r)
 {
     struct kvc_time_band b;
-    kvc_step_band(e->model, r->hit_tokens ? KVC_STEP_PAST : 0, &b);
+    kvc_step_band(e->model, estimate_flags(e, r), &b);
     const struct { const char *name; double value, low, high; } v[] = {
         {"ttft_ms.mean", r->ttft_ms.mean, b.ttft_low, b.ttft_high},
         {"ttft_ms.p50", r->ttft_ms.p50, b.ttft_low, b.ttft_high},

@@ -212,6 +212,13 @@ static void put_on_the_way(struct kvc_engine *e, uint32_t job, uint64_t time_ns)
     e->way[(e->way_head + e->way_n++) % e->way_cap] = (struct kvc_on_the_way){time_ns, job};
 }
 
+static uint32_t output_of(const struct kvc_engine *e, uint32_t request)
+{
+    double tokens = e->trace->output_tokens[request] * e->sc->engine.output_inflation;
+
+    return tokens < UINT32_MAX - 1 ? (uint32_t)(tokens + 0.5) : UINT32_MAX - 1;
+}
+
 static void fill_job(struct kvc_engine *e, struct kvc_job *j, uint32_t request)
 {
     const struct kvc_trace *t = e->trace;
@@ -219,7 +226,7 @@ static void fill_job(struct kvc_engine *e, struct kvc_job *j, uint32_t request)
     j->tenant = kvc_tenant_of(&e->tenants, request);
     j->priority = e->tenants.priority ? e->tenants.priority[j->tenant] : 0;
     j->input = j->known = t->input_tokens[request];
-    j->output = t->output_tokens[request] ? t->output_tokens[request] : 1;
+    j->output = output_of(e, request) ? output_of(e, request) : 1;
     j->first_scheduled_ns = KVC_TIME_NONE;
     j->leaf = KVC_SEG_NONE;
     if (!e->sc->engine.prefix_caching)
@@ -239,7 +246,7 @@ static void arrive(struct kvc_engine *e, uint32_t request)
     uint64_t index = e->arrived++;
     res->arrival_ns = e->now;
     res->input_tokens = e->trace->input_tokens[request];
-    res->output_tokens = e->trace->output_tokens[request];
+    res->output_tokens = output_of(e, request);
     res->measured = e->now >= e->sc->warmup_ns;
     res->replica = KVC_NONE;
     kvc_timeline_add(&e->timeline, KVC_CHANNEL_ARRIVALS, 1);

@@ -49,7 +49,8 @@ static enum kvc_status init_model(struct kvc_engine *e, uint64_t *pages, struct 
 {
     const struct kvc_scenario *sc = e->sc;
     struct kvc_step_config config = {.backend = sc->engine.backend, .tp = sc->cluster.tp,
-                                     .pp = sc->cluster.pp, .ep = sc->cluster.ep};
+                                     .pp = sc->cluster.pp, .ep = sc->cluster.ep,
+                                     .kv_resident = sc->engine.kv_resident};
     config.llm = kvc_llm_find(sc->model);
     config.gpu = kvc_gpu_find(sc->cluster.gpu);
     if (!config.llm)
@@ -75,6 +76,10 @@ static enum kvc_status init_model(struct kvc_engine *e, uint64_t *pages, struct 
         return st;
     e->front_ns = kvc_step_front_ns(e->model);
     e->token_bytes = kvc_llm_kv_bytes_per_token(config.llm, config.kv, config.tp);
+    if (sc->engine.unified_kv)
+        e->token_bytes += kvc_llm_window_kv_bytes(config.llm, config.kv, config.tp, 1);
+    if (sc->engine.kv_resident < 1) /* of every token so much is left, in all tiers */
+        e->token_bytes = (uint64_t)((double)e->token_bytes * sc->engine.kv_resident + 0.5);
     uint64_t bytes = sc->engine.kv_cache_memory_bytes;
     if (!bytes)
         bytes = kvc_step_kv_capacity_bytes(e->model, sc->engine.gpu_memory_utilization,

@@ -60,7 +60,7 @@ struct kvc_scenario {
     char trace[1024];
     char profile[1024]; /* figures of the user's own, models/user_profile.h */
     char preset[KVC_NAME_MAX];
-    char model[KVC_NAME_MAX], weights_dtype[16], kv_dtype[16];
+    char model[KVC_NAME_MAX], weights_dtype[16], kv_dtype[32];
     struct {
         char preset[KVC_NAME_MAX], backend[16];
         uint32_t page_tokens;       /* 16 */
@@ -70,6 +70,8 @@ struct kvc_scenario {
         bool reserve_full_prompt;   /* scheduler_reserve_full_isl */
         bool unhashed_first;        /* vLLM >= 0.24: freed unhashed blocks are reused first */
         uint64_t kv_cache_memory_bytes; /* 0 = derive */
+        bool unified_kv;
+        double kv_resident, output_inflation;
     } engine;
     struct {
         char gpu[KVC_NAME_MAX];

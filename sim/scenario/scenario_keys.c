@@ -19,7 +19,10 @@ static const char *const modes[] = {"open", "closed", "paced", NULL};
 static const char *const backends[] = {"vllm", NULL};
 static const char *const dtypes[] = {"bf16",     "fp8",      "fp8_e4m3", "fp8_e5m2", "fp8_block",
                                      "nvfp4",    "mxfp4",    "int8",     "int4",     NULL};
-static const char *const kv_dtypes[] = {"bf16", "fp8", "fp8_e4m3", "fp8_e5m2", "nvfp4", "int8", NULL};
+static const char *const kv_dtypes[] = {
+    "bf16",            "fp8",                "fp8_e4m3",           "fp8_e5m2",
+    "nvfp4",           "int8",               "turboquant_k8v4",    "turboquant_4bit_nc",
+    "turboquant_k3v4_nc", "turboquant_3bit_nc", "kivi_4",          "kivi_2", NULL};
 
 #define TEXT(n, f, a, field, d, h) {n, f, a, KVC_KEY_TEXT, AT(field), 0, 0, NULL, NULL, d, h}
 #define CHOICE(n, f, a, field, list, d, h) {n, f, a, KVC_KEY_NAME, AT(field), 0, 0, list, NULL, d, h}
@@ -74,7 +77,8 @@ static const struct kvc_scenario_key keys[] = {
     NAMED("model", "model", "NAME", model, kvc_llm_names, "", "LLM ('kvcast show model' lists)"),
     CHOICE("weights_dtype", NULL, "DTYPE", weights_dtype, dtypes, "(as the model was published)",
            "of the weights"),
-    CHOICE("kv_dtype", "kv-dtype", "DTYPE", kv_dtype, kv_dtypes, "bf16", "of the KV cache"),
+    CHOICE("kv_dtype", "kv-dtype", "DTYPE", kv_dtype, kv_dtypes, "bf16",
+           "of the KV cache ('kvcast show kv' tells bytes, cost and published quality)"),
 
     NAMED("engine.preset", "engine", "NAME", engine.preset, kvc_preset_engine_names, "vllm-0.24",
           "engine whose rules and defaults hold"),
@@ -97,6 +101,12 @@ static const struct kvc_scenario_key keys[] = {
          "freed pages without a hash are reused before cached ones"),
     SIZE("engine.kv_cache_memory", NULL, engine.kv_cache_memory_bytes, 1, 1e18, "",
          "KV bytes of a replica, all ranks; unset = derived from GPU memory"),
+    FLAG("engine.unified_kv", engine.unified_kv, "false",
+         "layers with a sliding window keep the whole context, as without a hybrid KV manager"),
+    REAL("engine.kv_resident", NULL, "F", engine.kv_resident, 0.01, 1, "1",
+         "share of the tokens kept by token eviction (H2O 0.2, StreamingLLM); 1 = none evicted"),
+    REAL("engine.output_inflation", NULL, "F", engine.output_inflation, 1, 100, "1",
+         "outputs are so many times longer: what lossy KV does to reasoning"),
 
     NAMED("cluster.gpu", "gpu", "NAME", cluster.gpu, kvc_gpu_names, "",
           "GPU ('kvcast show hardware' lists)"),

@@ -1,0 +1,51 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# How KV is stored: its formats, evicted tokens, windows without a pool of their own.
+. "$(dirname "$0")/tap.sh"
+case $kvcast in /*) ;; *) kvcast=$PWD/$kvcast ;; esac
+cd "$dir" || exit 1
+number() { sed -n "s/.*\"$2\": *\([0-9.e+-]*\).*/\1/p" "$1" | head -1; }
+replay() {
+    out=$1
+    shift
+    "$kvcast" replay log.jsonl --gpu h100-sxm --tp 4 --engine.kv_cache_memory 4TB --json --quiet "$@" >"$out" 2>err || sed 's/^/# /' err
+}
+
+"$kvcast" gen rag-chat --duration 2m --rate 1 --seed 5 -o log.jsonl --quiet
+replay full.json --model Llama-3.3-70B
+replay four.json --model Llama-3.3-70B --kv-dtype turboquant_4bit_nc
+peak() { number "$1" peak_bytes; }
+a=$(peak full.json) b=$(peak four.json)
+awk -v a="$a" -v b="$b" 'BEGIN { exit !(a / b > 3.2 && a / b < 3.6) }'
+report $? "4 bits hold 3.4 times the tokens of bf16, as published ($a, $b bytes)"
+grep -q kernels_between four.json && ! grep -q kernels_between full.json
+report $? "that no kernel table covers them is a warning"
+"$kvcast" replay log.jsonl --gpu h100-sxm --tp 4 --model Llama-3.3-70B --kv-dtype turboquant_4bit_nc \
+    --quiet --report four.html >/dev/null
+grep -q 'accuracy: 0.96' four.html
+report $? "the page says what quality was published"
+"$kvcast" replay log.jsonl --gpu h100-sxm --tp 4 --model Llama-3.3-70B --kv-dtype int8 \
+    --quiet --report int8.html >/dev/null
+grep -q 'no published figure' int8.html
+report $? "or that no figure was"
+tpot() { sed -n '/"tpot_ms"/,/}/s/.*"mean": *\([0-9.]*\).*/\1/p' "$1" | head -1; }
+awk -v a="$(tpot full.json)" -v b="$(tpot four.json)" 'BEGIN { exit !(b > a) }'
+report $? "reading 4 bits takes longer than bf16 ($(tpot full.json), $(tpot four.json) ms)"
+
+replay h2o.json --model Llama-3.3-70B --engine.kv_resident 0.2
+awk -v a="$a" -v b="$(peak h2o.json)" 'BEGIN { exit !(a / b > 4.5 && a / b < 5.5) }'
+report $? "a fifth of the tokens kept is a fifth of the bytes ($(peak h2o.json))"
+replay long.json --model Llama-3.3-70B --engine.output_inflation 1.5
+awk -v a="$(number full.json output_tokens)" -v b="$(number long.json output_tokens)" \
+    'BEGIN { exit !(b / a > 1.499 && b / a < 1.501) }'
+report $? "inflated outputs are that much longer"
+
+replay capped.json --model gpt-oss-120b
+replay unified.json --model gpt-oss-120b --engine.unified_kv true
+awk -v a="$(peak capped.json)" -v b="$(peak unified.json)" 'BEGIN { exit !(b / a > 1.9 && b / a < 2.1) }'
+report $? "without a hybrid manager the windows of half of gpt-oss' layers keep the whole context"
+grep -q '"window_kv"' capped.json && ! grep -q '"window_kv"' unified.json
+report $? "and only the first warns of what windows take"
+
+echo "1..$n"
+exit $failed
