@@ -53,8 +53,10 @@ uint64_t kvc_admission_limit(struct kvc_admission *admission,
                              uint32_t (*held)(const void *user, uint32_t seg), const void *user);
 /* The same of the blocks of a segment that come by themselves, whatever lies above them. */
 uint64_t kvc_admission_alone(struct kvc_admission *admission, uint32_t seg, uint64_t now_ns);
-/* Out of memory, or a plug-in that broke the rules: results are worthless. */
-enum kvc_status kvc_admission_error(const struct kvc_admission *admission, struct kvc_error *err);
+/* Out of memory, or a plug-in that broke the rules: results are worthless. To be asked at the end,
+ * when it also looks whether memory was left alone. */
+enum kvc_status kvc_admission_error(struct kvc_admission *admission, struct kvc_error *err);
+bool kvc_admission_failed(const struct kvc_admission *admission); /* so far */
 
 /* ---- what goes, of a policy without time ---- */
 

@@ -22,6 +22,14 @@
 
 #define LIMIT_S 30
 #define LOOK_MS 200
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#endif
+#define MEMORY_MOST ((rlim_t)4 << 30) /* bytes; the bundled workloads take some 100 MiB */
 #define WALL_TIMES 10 /* clock time for CPU time: the machine may be busy, and a plug-in asleep */
 
 /* ---- a check in a child ---- */
@@ -114,6 +122,18 @@ static void stand_apart(void)
         dup2(nowhere, STDOUT_FILENO);
 }
 
+/* One that takes ever more must not take the machine along; sanitizers map terabytes. */
+static void bound_memory(void)
+{
+#ifndef SANITIZED
+    struct rlimit most;
+    if (getrlimit(RLIMIT_AS, &most) == 0 && most.rlim_max > MEMORY_MOST) {
+        most.rlim_cur = MEMORY_MOST;
+        setrlimit(RLIMIT_AS, &most);
+    }
+#endif
+}
+
 static enum kvc_status in_child(struct kvc_trials *t, void (*run)(struct kvc_trials *),
                                 struct kvc_check_row *row, struct kvc_error *err)
 {
@@ -129,6 +149,7 @@ static enum kvc_status in_child(struct kvc_trials *t, void (*run)(struct kvc_tri
         default_signals();
         setrlimit(RLIMIT_CPU, &most);
         setrlimit(RLIMIT_CORE, &(const struct rlimit){0, 0});
+        bound_memory();
         run(t);
         t->board->finished = 1;
         _exit(0);

@@ -69,6 +69,7 @@ void kvc_trial_run(struct kvc_trial_run *run)
     struct kvc_plugged_trial *trial = plugin ? &run->trial : NULL; /* else a built-in policy */
     run->hits = run->touches = run->orphans = run->digest = 0;
     run->trial.leaks = 0;
+    run->trial.error = (struct kvc_error){0};
     run->trial.held_back = NULL;
     run->status = KVC_OK;
     if (run->pin && !(run->trial.held_back = kvc_calloc(v->n_segments, sizeof(uint32_t))))
@@ -88,6 +89,10 @@ void kvc_trial_run(struct kvc_trial_run *run)
         run->status = kvc_fail_nomem(&run->error);
     }
     kvc_runs_destroy(c);
+    if (run->status == KVC_OK && run->trial.error.status != KVC_OK) { /* found in destroy */
+        run->error = run->trial.error;
+        run->status = run->error.status;
+    }
     run->digests = kvc_mix64(run->digests ^ run->digest) + 0x9e3779b97f4a7c15u;
     kvc_free(run->trial.held_back);
     kvc_free(next);

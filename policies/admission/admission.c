@@ -115,8 +115,7 @@ static void *alloc(const struct kvc_admission_host *host, size_t n, size_t size)
 
 static void give_back(const struct kvc_admission_host *host, void *memory)
 {
-    (void)host;
-    kvc_guest_free(memory);
+    kvc_guest_free(&of(host)->guest, memory);
 }
 
 static void fail(const struct kvc_admission_host *host, const char *why)
@@ -195,8 +194,14 @@ void kvc_admission_destroy(struct kvc_admission *a)
     kvc_free(a);
 }
 
-enum kvc_status kvc_admission_error(const struct kvc_admission *a, struct kvc_error *err)
+bool kvc_admission_failed(const struct kvc_admission *a)
 {
+    return a->failed;
+}
+
+enum kvc_status kvc_admission_error(struct kvc_admission *a, struct kvc_error *err)
+{
+    kvc_guest_look(&a->guest);
     if (a->failed && err)
         *err = a->guest.error;
     return a->failed ? a->guest.error.status : KVC_OK;

@@ -346,6 +346,10 @@ struct kvc_runs *kvc_runs_create(const struct kvc_runs_setup *setup)
 
 enum kvc_status kvc_runs_error(const struct kvc_runs *c, struct kvc_error *err)
 {
+    if (c->plugged)
+        kvc_guest_look(&c->plugged->guest); /* which may make it fail */
+    if (c->admission && kvc_admission_error(c->admission, NULL) != KVC_OK)
+        return kvc_admission_error(c->admission, err);
     const struct kvc_error *why = c->plugged && c->plugged->guest.error.status != KVC_OK
                                       ? &c->plugged->guest.error : &c->why;
     if (!c->failed)
@@ -394,8 +398,7 @@ static uint64_t limit_of(struct kvc_runs *c)
     const struct kvc_policy_request request = kvc_runs_said(c);
     if (kvc_admission_ask(c->admission, &request))
         limit = kvc_admission_limit(c->admission, &request, c->leaf, held_of, c);
-    if (kvc_admission_error(c->admission, &c->why) != KVC_OK)
-        c->failed = true;
+    c->failed = c->failed || kvc_admission_failed(c->admission);
     return limit;
 }
 

@@ -36,15 +36,105 @@ void kvc_guest_begin(struct kvc_guest *g, const char *path, const struct kvc_pol
     g->failed = failed;
 }
 
-void kvc_guest_end(struct kvc_guest *g)
+/* ---- memory ---- */
+
+#define HEAD ((sizeof(struct kvc_guest_memory) + 15) / 16 * 16)
+#define GIVEN 0x6b7663617374206bu
+#define FREED 0x6b76636173742066u
+
+static unsigned char *behind(struct kvc_guest_memory *m)
 {
-    for (struct kvc_guest_memory *m = g->given, *next; m; m = next) {
+    return (unsigned char *)m + HEAD + m->bytes;
+}
+
+/* Whether nobody wrote over it. */
+static bool whole(const struct kvc_guest_memory *m)
+{
+    return m->magic == (GIVEN ^ m->bytes);
+}
+
+static void look_behind(struct kvc_guest *g, struct kvc_guest_memory *m)
+{
+    const uint64_t mark = GIVEN;
+    if (memcmp(behind(m), &mark, sizeof(mark)) != 0)
+        kvc_guest_breach(g, "it wrote beyond the %zu bytes that alloc gave it", m->bytes);
+}
+
+void *kvc_guest_alloc(struct kvc_guest *g, size_t n, size_t size)
+{
+    const uint64_t mark = GIVEN;
+    if (size && n > (SIZE_MAX - HEAD - sizeof(mark)) / size)
+        return NULL;
+    struct kvc_guest_memory *m = kvc_calloc(1, HEAD + n * size + sizeof(mark));
+    if (!m)
+        return NULL;
+    m->bytes = n * size;
+    m->magic = GIVEN ^ m->bytes;
+    memcpy(behind(m), &mark, sizeof(mark));
+    m->next = g->given;
+    m->link = &g->given;
+    if (m->next)
+        m->next->link = &m->next;
+    g->given = m;
+    return (unsigned char *)m + HEAD;
+}
+
+void kvc_guest_free(struct kvc_guest *g, void *memory)
+{
+    struct kvc_guest_memory said, *m;
+    if (!memory)
+        return;
+    unsigned char *head = (unsigned char *)memory - HEAD;
+    memcpy(&said, head, sizeof(said));
+    if (!whole(&said)) {
+        kvc_guest_breach(g, said.magic == FREED ? "free was given the same memory twice"
+                                           : "free was given memory that alloc did not give, or it "
+                                             "wrote in front of what it gave");
+        return;
+    }
+    m = (void *)head;
+    look_behind(g, m);
+    *m->link = m->next;
+    if (m->next)
+        m->next->link = m->link;
+    m->magic = FREED;
+    m->next = g->freed;
+    if (g->trial)
+        g->freed = m;
+    else
+        kvc_free(m);
+}
+
+static void clear(struct kvc_guest_memory *m)
+{
+    for (struct kvc_guest_memory *next; m; m = next) {
         next = m->next;
-        if (g->trial)
-            g->trial->leaks++;
         kvc_free(m);
     }
-    g->given = NULL;
+}
+
+void kvc_guest_look(struct kvc_guest *g)
+{
+    for (struct kvc_guest_memory *m = g->given; m; m = m->next) {
+        if (!whole(m)) {
+            kvc_guest_breach(g, "it wrote in front of the memory that alloc gave it");
+            g->given = NULL; /* where the others are is no longer known */
+            return;
+        }
+        look_behind(g, m);
+    }
+}
+
+void kvc_guest_end(struct kvc_guest *g)
+{
+    kvc_guest_look(g);
+    for (struct kvc_guest_memory *m = g->given; g->trial && m; m = m->next)
+        g->trial->leaks++;
+    if (g->trial && g->trial->error.status == KVC_OK)
+        g->trial->error = g->error;
+    clear(g->given);
+    clear(g->freed);
+    g->given = g->freed = NULL;
 }
 
 void kvc_guest_breach(struct kvc_guest *g, const char *fmt, ...)
@@ -62,36 +152,11 @@ void kvc_guest_breach(struct kvc_guest *g, const char *fmt, ...)
     else if (g->place->hook == KVC_HOOK_CREATE || g->place->hook == KVC_HOOK_DESTROY)
         kvc_fail_at(&g->error, KVC_ERR_PLUGIN, g->path, 0, NULL, "%s, in %s: %s", g->name,
                     kvc_hook_name(g->place->hook), text);
+    else if (g->place->hook == KVC_HOOK_NONE)
+        kvc_fail_at(&g->error, KVC_ERR_PLUGIN, g->path, 0, NULL, "%s, by the end of the run: %s", g->name,
+                    text);
     else
         kvc_fail_at(&g->error, KVC_ERR_PLUGIN, g->path, 0, NULL, "%s, in %s, at request %llu: %s",
                     g->name, kvc_hook_name(g->place->hook), (unsigned long long)g->place->request,
                     text);
-}
-
-#define HEAD ((sizeof(struct kvc_guest_memory) + 15) / 16 * 16)
-
-void *kvc_guest_alloc(struct kvc_guest *g, size_t n, size_t size)
-{
-    if (size && n > (SIZE_MAX - HEAD) / size)
-        return NULL;
-    struct kvc_guest_memory *m = kvc_calloc(1, HEAD + n * size);
-    if (!m)
-        return NULL;
-    m->next = g->given;
-    m->link = &g->given;
-    if (m->next)
-        m->next->link = &m->next;
-    g->given = m;
-    return (unsigned char *)m + HEAD;
-}
-
-void kvc_guest_free(void *memory)
-{
-    if (!memory)
-        return;
-    struct kvc_guest_memory *m = (void *)((unsigned char *)memory - HEAD);
-    *m->link = m->next;
-    if (m->next)
-        m->next->link = m->link;
-    kvc_free(m);
 }

@@ -31,11 +31,14 @@ struct kvc_plugged_trial {
     struct kvc_plugged_place *place;
     bool null_options, single;       /* pieces of one block, whatever it wants */
     uint32_t *held_back;             /* by segment: requests that pin it; NULL: none ever */
-    uint64_t leaks;                  /* told at the end: allocations not freed */
+    uint64_t leaks;                  /* told at the end: allocations not freed .. */
+    struct kvc_error error;          /* .. and the first breach, as late as in destroy */
 };
 
 struct kvc_guest_memory { /* in front of what alloc gives */
     struct kvc_guest_memory *next, **link;
+    size_t bytes;   /* of what was given; a word follows that must stay as it is */
+    uint64_t magic; /* whether this is one, and not freed yet */
 };
 
 struct kvc_guest {
@@ -43,6 +46,7 @@ struct kvc_guest {
     struct kvc_plugged_trial *trial;
     struct kvc_plugged_place own, *place;
     struct kvc_guest_memory *given;
+    struct kvc_guest_memory *freed; /* of a trial: kept, to know them when they come again */
     uint64_t rng;
     bool *failed;           /* its run's, set with the first breach */
     struct kvc_error error; /* that breach */
@@ -52,6 +56,8 @@ struct kvc_guest {
 void kvc_guest_begin(struct kvc_guest *guest, const char *path, const struct kvc_policy *policy,
                      const union kvc_option_value *value, struct kvc_plugged_trial *trial,
                      bool *failed);
+/* Whether it kept to the memory it was given: a breach if not. */
+void kvc_guest_look(struct kvc_guest *guest);
 /* Frees what it left behind, which the trial is told of. */
 void kvc_guest_end(struct kvc_guest *guest);
 
@@ -61,7 +67,7 @@ void kvc_guest_breach(struct kvc_guest *guest, const char *fmt, ...);
 
 /* Services. Zeroed; NULL when there is none. */
 void *kvc_guest_alloc(struct kvc_guest *guest, size_t n, size_t size);
-void kvc_guest_free(void *memory); /* NULL is fine */
+void kvc_guest_free(struct kvc_guest *guest, void *memory); /* NULL is fine */
 
 /* Around a hook: enter returns what leave takes. */
 static inline uint32_t kvc_guest_enter(struct kvc_guest *guest, uint32_t hook)

@@ -38,7 +38,7 @@ bool kvc_plugged_alike(const struct kvc_plugged *p, uint32_t a, uint32_t b)
     /* of different touches only while one goes on: it must find what it has not reached as it was */
     if (p->c->run[a].note != p->c->run[b].note || p->c->run[a].stamp != p->c->run[b].stamp)
         return false;
-    if (bytes && memcmp(p->memory + a * bytes, p->memory + b * bytes, bytes) != 0)
+    if (bytes && memcmp(p->memory + a * p->stride, p->memory + b * p->stride, bytes) != 0)
         return false;
     return !(p->evict->flags & KVC_EVICT_HISTORY) ||
            memcmp(&p->history[a], &p->history[b], sizeof(*p->history)) == 0;
@@ -86,7 +86,9 @@ static uint32_t begin(struct kvc_plugged *p, uint32_t seg, uint32_t lo, uint32_t
     bool room = kvc_grow((void **)&p->birth, &p->birth_room, c->n_runs, sizeof(*p->birth));
     if (room)
         memset(p->birth + had, 0, (p->birth_room - had) * sizeof(*p->birth));
-    room = room && (!bytes || kvc_grow((void **)&p->memory, &p->memory_room, c->n_runs, bytes));
+    /* with room behind the last one for the most that a piece may have: it may write beyond */
+    room = room && (!bytes || kvc_grow((void **)&p->memory, &p->memory_room,
+                                       c->n_runs + KVC_PIECE_BYTES_MOST / p->stride + 1, p->stride));
     room = room && (!(p->evict->flags & KVC_EVICT_HISTORY) ||
                     kvc_grow((void **)&p->history, &p->history_room, c->n_runs, sizeof(*p->history)));
     if (!room) {
@@ -100,9 +102,9 @@ static uint32_t begin(struct kvc_plugged *p, uint32_t seg, uint32_t lo, uint32_t
         if (p->history)
             p->history[r] = p->history[like];
         if (bytes)
-            memcpy(p->memory + r * bytes, p->memory + like * bytes, bytes);
+            memcpy(p->memory + r * p->stride, p->memory + like * p->stride, p->stride);
     } else if (bytes) {
-        memset(p->memory + r * bytes, 0, bytes);
+        memset(p->memory + r * p->stride, 0, p->stride);
     }
     return r;
 }
@@ -131,6 +133,12 @@ uint32_t kvc_plugged_cut(struct kvc_plugged *p, uint32_t r, uint32_t n)
 
 /* ---- hooks ---- */
 
+static void leave(struct kvc_plugged *p, uint32_t before)
+{
+    kvc_plugged_look(p);
+    kvc_guest_leave(&p->guest, before);
+}
+
 void kvc_plugged_leave(struct kvc_plugged *p, uint32_t r, uint32_t n)
 {
     struct kvc_runs *c = p->c;
@@ -141,7 +149,7 @@ void kvc_plugged_leave(struct kvc_plugged *p, uint32_t r, uint32_t n)
         if (p->evict->removed) {
             uint32_t before = kvc_guest_enter(&p->guest, KVC_HOOK_REMOVED);
             p->evict->removed(&p->host, p->state, kvc_plugged_handle(p, r), n);
-            kvc_guest_leave(&p->guest, before);
+            leave(p, before);
         }
         p->leaving = KVC_RUN_NONE;
         ghost = p->remember;
@@ -184,7 +192,7 @@ static void hit(struct kvc_runs *c, uint32_t r)
     if (p->evict->touched) {
         uint32_t before = kvc_guest_enter(&p->guest, KVC_HOOK_TOUCHED);
         p->evict->touched(&p->host, p->state, kvc_plugged_handle(p, r));
-        kvc_guest_leave(&p->guest, before);
+        leave(p, before);
     }
 }
 
@@ -201,7 +209,7 @@ static void store(struct kvc_plugged *p, uint32_t seg, uint32_t lo, uint32_t hi,
         p->history[r] = history_now(c);
     uint32_t before = kvc_guest_enter(&p->guest, KVC_HOOK_STORED);
     p->evict->stored(&p->host, p->state, kvc_plugged_handle(p, r), ghost);
-    kvc_guest_leave(&p->guest, before);
+    leave(p, before);
 }
 
 /* The deepest run with blocks before position at; they may be ghosts. */
@@ -266,7 +274,7 @@ static uint32_t make_room(struct kvc_plugged *p, const struct kvc_newcomer *newc
                               "and lowest pass over such pieces, and info tells them");
     else if (n == 0 || n > want)
         kvc_guest_breach(&p->guest, "it set *blocks to %u, where 1 to %u newcomers need room", n, want);
-    kvc_guest_leave(&p->guest, before);
+    leave(p, before);
     if (n == 0 || p->c->failed)
         return 0;
     n = kvc_least(n, kvc_run_blocks(p->c, r));
@@ -320,7 +328,7 @@ static void arrive(struct kvc_runs *c, uint32_t leaf)
     const struct kvc_policy_request request = kvc_runs_said(c);
     uint32_t before = kvc_guest_enter(&p->guest, KVC_HOOK_REQUEST);
     p->evict->request(&p->host, p->state, &request);
-    kvc_guest_leave(&p->guest, before);
+    leave(p, before);
 }
 
 static bool lower(const struct kvc_runs *c, const struct kvc_run *a, const struct kvc_run *b)
@@ -374,6 +382,7 @@ static enum kvc_status load(struct kvc_plugged *p, const struct kvc_runs_setup *
     if (st != KVC_OK)
         return st;
     p->evict = &p->plugin->evict;
+    p->stride = p->evict->piece_bytes ? (p->evict->piece_bytes + 15) / 8 * 8 : 0;
     if (p->evict->flags & KVC_EVICT_ORACLE) {
         p->next_use = kvc_malloc(setup->n_segments, sizeof(*p->next_use));
         if (!p->next_use)
@@ -393,7 +402,7 @@ bool kvc_plugged_open(struct kvc_runs *c, const struct kvc_runs_setup *setup)
         return false;
     c->plugged = p;
     p->c = c;
-    p->leaving = p->remember = KVC_RUN_NONE;
+    p->leaving = p->remember = p->lent = KVC_RUN_NONE;
     p->seg_parent = setup->seg_parent;
     if (load(p, setup, &p->guest.error) != KVC_OK)
         return false;

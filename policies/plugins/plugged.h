@@ -30,7 +30,8 @@ struct kvc_plugged {
     bool created;
     uint32_t *birth;
     struct kvc_plugged_history *history;
-    unsigned char *memory;
+    unsigned char *memory; /* stride bytes a run: the piece's, and a word that must stay as it is */
+    size_t stride;
     size_t birth_room, history_room, memory_room; /* runs */
     const uint32_t *seg_parent; /* of the forest as it was given */
     uint32_t *next_use;         /* by segment of it; KVC_EVICT_ORACLE */
@@ -38,6 +39,7 @@ struct kvc_plugged {
     uint32_t leaving;  /* the run in removed, or KVC_RUN_NONE */
     struct kvc_piece_info info;
     unsigned char spare[KVC_PIECE_BYTES_MOST]; /* memory of pieces that are gone */
+    uint32_t lent;     /* the run whose memory was asked for last, or KVC_RUN_NONE */
 };
 
 /* Loads the plug-in of a cache to be; false: guest.error tells why, or memory ran out. */
@@ -50,6 +52,8 @@ void kvc_plugged_stop(struct kvc_plugged *p); /* NULL is fine */
 /* ---- shared by the hooks and the services ---- */
 
 void kvc_plugged_services(struct kvc_host *host);
+/* Whether it kept to the memory of the piece it was last lent. */
+void kvc_plugged_look(struct kvc_plugged *p);
 /* The run of a handle, or KVC_RUN_NONE when it has ended. */
 uint32_t kvc_plugged_run(const struct kvc_plugged *p, kvc_piece piece);
 kvc_piece kvc_plugged_handle(const struct kvc_plugged *p, uint32_t r);

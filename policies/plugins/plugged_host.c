@@ -63,12 +63,27 @@ static const struct kvc_piece_info *info(const struct kvc_host *host, kvc_piece 
     return i;
 }
 
+void kvc_plugged_look(struct kvc_plugged *p)
+{
+    uint64_t mark = 0;
+    if (p->lent == KVC_RUN_NONE)
+        return;
+    memcpy(&mark, p->memory + (p->lent + 1u) * p->stride - sizeof(mark), sizeof(mark));
+    p->lent = KVC_RUN_NONE;
+    if (mark)
+        kvc_guest_breach(&p->guest, "it wrote beyond the %u bytes of memory that each piece has: "
+                                    "piece_bytes says how many", p->evict->piece_bytes);
+}
+
 static void *memory(const struct kvc_host *host, kvc_piece piece)
 {
     struct kvc_plugged *p = of(host);
     uint32_t r = asked(p, piece, "memory", false);
-    return r == KVC_RUN_NONE || !p->evict->piece_bytes ? p->spare
-                                                       : p->memory + (size_t)r * p->evict->piece_bytes;
+    if (r == KVC_RUN_NONE || !p->stride)
+        return p->spare;
+    kvc_plugged_look(p);
+    p->lent = r;
+    return p->memory + r * p->stride;
 }
 
 /* ---- queues ---- */
@@ -274,8 +289,7 @@ static void *alloc(const struct kvc_host *host, size_t n, size_t size)
 
 static void give_back(const struct kvc_host *host, void *memory_given)
 {
-    (void)host;
-    kvc_guest_free(memory_given);
+    kvc_guest_free(&of(host)->guest, memory_given);
 }
 
 static void fail(const struct kvc_host *host, const char *why)

@@ -103,6 +103,14 @@ static enum kvc_status bad(const struct kvc_plugin *p, struct kvc_error *err, co
 
 /* ---- what it says of itself ---- */
 
+static bool is_word(const char *name, const char *also)
+{
+    for (; islower((unsigned char)*name) || isdigit((unsigned char)*name) ||
+           (*name && strchr(also, *name)); name++)
+        ;
+    return !*name;
+}
+
 static enum kvc_status check_options(const struct kvc_plugin *p, struct kvc_error *err)
 {
     union kvc_option_value value[KVC_POLICY_OPTIONS];
@@ -115,10 +123,19 @@ static enum kvc_status check_options(const struct kvc_plugin *p, struct kvc_erro
         const struct kvc_policy_option *o = &policy->options[i];
         if (!o->name || !*o->name || !o->default_text || !o->help)
             return bad(p, err, "option %u lacks a name, a default_text or help", i);
+        if (!is_word(o->name, "_-"))
+            return bad(p, err, "option %u's name, \"%.40s\", is not of small letters, digits, '-' and "
+                               "'_' alone", i, o->name);
         if (o->kind < KVC_OPTION_COUNT || o->kind > KVC_OPTION_TIME)
             return bad(p, err, "option %s is of kind %u, which is none", o->name, o->kind);
+        for (uint32_t k = 0; k < i; k++)
+            if (kvc_name_equal(o->name, policy->options[k].name))
+                return bad(p, err, "there are two options called %s", o->name);
+        struct kvc_error why = {0};
+        if (kvc_policy_options(policy->name, "", o, 1, value, &why) != KVC_OK)
+            return bad(p, err, "option %s: its own default_text is refused: %s", o->name, why.text);
     }
-    return kvc_policy_options(policy->name, "", policy->options, policy->n_options, value, err);
+    return KVC_OK;
 }
 
 static enum kvc_status check_name(const struct kvc_plugin *p, struct kvc_error *err)
@@ -126,10 +143,8 @@ static enum kvc_status check_name(const struct kvc_plugin *p, struct kvc_error *
     const char *name = p->policy.name;
     if (!name || !*name || !p->policy.summary)
         return bad(p, err, "it has no name, or no summary: set both in its struct kvc_policy");
-    for (const char *c = name; *c; c++)
-        if (!islower((unsigned char)*c) && !isdigit((unsigned char)*c) && *c != '-')
-            return bad(p, err, "its name, \"%.40s\", is not of small letters, digits and '-' alone",
-                       name);
+    if (!is_word(name, "-"))
+        return bad(p, err, "its name, \"%.40s\", is not of small letters, digits and '-' alone", name);
     if (strlen(name) > 30)
         return bad(p, err, "its name is longer than 30 characters");
     if (built_in(p->policy.kind, name))

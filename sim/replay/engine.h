@@ -241,7 +241,7 @@ struct kvc_engine {
     uint64_t *class_bytes; /* moved up to the last completed bucket */
     uint64_t running_now, waiting_now;
     bool nomem;
-    const struct kvc_admission *failed; /* a tier's policy, which says why */
+    struct kvc_admission *failed; /* a tier's policy, which says why */
     bool late;                  /* the next event is beyond what is replayed */
 };
 
@@ -315,6 +315,7 @@ void kvc_engine_expire(struct kvc_engine *e);
 enum kvc_status kvc_tier_admissions(const struct kvc_engine *e, struct kvc_tier *tier,
                                     struct kvc_error *err);
 void kvc_tier_admissions_clear(struct kvc_tier *tier);
+enum kvc_status kvc_tiers_admission_error(const struct kvc_engine *e, struct kvc_error *err);
 /* A request is admitted or parked for the first time: the tiers of its replica see what it asks for. */
 void kvc_tiers_ask(struct kvc_engine *e, const struct kvc_replica *r, uint32_t request);
 /* Up to which block of a piece that a store offers the tier takes it, at most piece.to; what it

@@ -393,7 +393,7 @@ static enum kvc_status run(struct kvc_engine *e, struct kvc_error *err)
     if (e->now < e->end_ns)
         move_time(e, e->end_ns);
     note_link_bytes(e);
-    return KVC_OK;
+    return kvc_tiers_admission_error(e, err);
 }
 
 static double clock_s(clockid_t id)

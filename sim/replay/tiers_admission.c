@@ -37,6 +37,15 @@ void kvc_tier_admissions_clear(struct kvc_tier *tier)
     kvc_free(tier->admissions);
 }
 
+enum kvc_status kvc_tiers_admission_error(const struct kvc_engine *e, struct kvc_error *err)
+{
+    enum kvc_status st = KVC_OK;
+    for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++)
+        for (uint32_t i = 0; e->tiers[t].admissions && i < e->tiers[t].instances && st == KVC_OK; i++)
+            st = kvc_admission_error(e->tiers[t].admissions[i], err);
+    return st;
+}
+
 static struct kvc_policy_request seen_of(const struct kvc_engine *e, uint32_t request)
 {
     const struct kvc_trace *t = e->trace;
@@ -95,7 +104,7 @@ uint32_t kvc_tier_admitted(struct kvc_engine *e, const struct kvc_transfer *what
         const struct holder h = {e->trace, pool};
         limit = kvc_admission_limit(a, &seen, p.leaf, held_of, &h);
     }
-    if (kvc_admission_error(a, NULL) != KVC_OK)
+    if (kvc_admission_failed(a))
         e->failed = a;
     if (limit >= p.to)
         return p.to;

@@ -44,6 +44,9 @@ static kvc_piece victim(const struct kvc_host *host, void *state,
 #ifndef MORE
 #define MORE
 #endif
+#ifndef OPTIONS
+#define OPTIONS
+#endif
 
 static const struct kvc_evict_ops ops = {
     .struct_size = OPS_SIZE, .queues = 1, .stored = STORED, .touched = TOUCHED, .victim = VICTIM, MORE};
@@ -55,6 +58,7 @@ static const struct kvc_policy policy = {
     .name = NAME,
     .summary = "breaks a rule",
     .ops = &ops,
+    OPTIONS
 };
 
 const struct kvc_policy *kvc_policy_plugin(void)
