@@ -2,9 +2,12 @@
 #include "cli/cli.h"
 
 #include "base/alloc.h"
+#include "base/error.h"
 #include "base/outfile.h"
 #include "cli/calibrate_profile.h"
+#include "cli/profile_report.h"
 #include "cli/trace_args.h"
+#include "models/user_profile.h"
 #include "studies/engine_study.h"
 #include "studies/kernel_study.h"
 
@@ -13,8 +16,7 @@
 #include <string.h>
 
 static const struct kvc_cli_option options[] = {
-    {"nvbandwidth", "F", NULL, "output of nvbandwidth, text or --json; or give files without a "
-     "name"},
+    {"nvbandwidth", "F", NULL, "output of nvbandwidth, text or --json"},
     {"fio", "F", NULL, "output of fio --output-format=json, run with --direct=1"},
     {"perftest", "F", NULL, "output of ib_read_bw, ib_write_bw, ib_read_lat or --out_json"},
     {"nixl", "F", NULL, "output of nixlbench"},
@@ -25,18 +27,19 @@ static const struct kvc_cli_option options[] = {
      "reads and writes that the engine keeps under way on storage; goes into the profile"},
     {"requests", "F", NULL,
      "times of a served run's requests: JSON lines with queued_ts, first_token_ts and "
-     "last_token_ts, "
-     "or CSV with input_tokens, output_tokens, ttft_ms and e2e_ms; --trace names its traffic"},
+     "last_token_ts, or CSV with input_tokens, output_tokens, ttft_ms and e2e_ms; --trace names "
+     "its traffic"},
     {"prometheus", "F", NULL,
      "a scrape of vLLM's or SGLang's metrics; two or more, in order of time"},
     {"rows", "F.csv", NULL,
-     "fit each backend's host constants to engine benchmark rows and print them"},
+     "fit each backend's host constants to engine benchmark rows and print them, or with -o write "
+     "them as a profile"},
     {"kernels", NULL, NULL,
      "the files are tables of measured kernels (columns as aiconfigurator's), .zst and .gz too"},
     {"o", "PROFILE.json", NULL, "where the profile goes, - for stdout"},
     {"output", "PROFILE.json", NULL, "the same"},
-    {"origin", "TEXT", NULL, "with --kernels: where the files come from; stands before each "
-     "source"},
+    {"origin", "TEXT", NULL,
+     "with --kernels: where the files come from; stands before each source"},
     {"format", "NAME", "auto", "format of the traffic that goes with --requests"},
     {"window", "A:B", NULL, "keep the requests that arrive from A to B after the first"},
     {NULL, NULL, NULL, NULL},
@@ -76,27 +79,27 @@ static enum kvc_status write_profile(const struct kvc_kernel_calibration *c, con
 {
     const struct kvc_kernel_profile profile = {c->gpu->id, c->label.backend, c->label.version};
     char *text = kvc_kernel_store_text(&c->tables, &profile);
-    struct kvc_outfile *o;
     enum kvc_status status;
 
     if (!text)
         return kvc_outfile_put(path, NULL, 0, err);
-    status = kvc_outfile_open(&o, path, err);
-    if (status == KVC_OK) {
-        kvc_outfile_write(o, text, strlen(text));
-        kvc_outfile_write(o, "\n", 1);
-        status = kvc_outfile_close(o, err);
-    }
+    status = kvc_profile_put(text, path, err);
     kvc_free(text);
     return status;
 }
 
 /* ---- host constants ---- */
 
-static void put_constant(struct kvc_json *j, const char *key, double value, double error)
+/* source: of a profile's figure; NULL: just the number. */
+static void put_constant(struct kvc_json *j, const char *key, double value, double error,
+                         const char *source)
 {
     kvc_json_open_object(j, key);
     kvc_json_double(j, "value", value);
+    if (source) {
+        kvc_json_string(j, "kind", "fitted");
+        kvc_json_string(j, "source", source);
+    }
     kvc_json_double(j, "standard_error", error);
     kvc_json_close(j);
 }
@@ -113,48 +116,70 @@ static void put_band(struct kvc_json *j, const struct kvc_engine_band *b)
 }
 
 static void put_constants(struct kvc_json *j, const char *backend,
-                          const struct kvc_engine_constants *c)
+                          const struct kvc_engine_constants *c, const char *source)
 {
     kvc_json_open_object(j, NULL);
     kvc_json_string(j, "backend", backend);
-    kvc_json_u64(j, "rows", c->rows);
-    put_constant(j, "host_per_step_ns", c->host.step_ns, c->error.step_ns);
-    put_constant(j, "host_per_sequence_ns", c->host.sequence_ns, c->error.sequence_ns);
-    put_constant(j, "host_per_prefill_step_ns", c->host.prefill_ns, c->error.prefill_ns);
-    put_constant(j, "front_end_ns", c->host.front_ns, c->error.front_ns);
-    kvc_json_open_object(j, "bands");
-    for (size_t i = 0; i < 3; i++)
-        if (c->band[i].rows)
-            put_band(j, &c->band[i]);
-    kvc_json_close(j);
+    if (!source)
+        kvc_json_u64(j, "rows", c->rows);
+    put_constant(j, "host_per_step_ns", c->host.step_ns, c->error.step_ns, source);
+    put_constant(j, "host_per_sequence_ns", c->host.sequence_ns, c->error.sequence_ns, source);
+    put_constant(j, "host_per_prefill_step_ns", c->host.prefill_ns, c->error.prefill_ns, source);
+    put_constant(j, "front_end_ns", c->host.front_ns, c->error.front_ns, source);
+    if (!source) {
+        kvc_json_open_object(j, "bands");
+        for (size_t i = 0; i < 3; i++)
+            if (c->band[i].rows)
+                put_band(j, &c->band[i]);
+        kvc_json_close(j);
+    }
     kvc_json_close(j);
 }
 
-static int run_rows(struct kvc_cli *cli)
+static enum kvc_status put_engines(struct kvc_json *j, const struct kvc_engine_validation *v,
+                                   const char *file, struct kvc_error *err)
+{
+    enum kvc_status status = KVC_OK;
+
+    kvc_json_open_array(j, "engines");
+    for (size_t i = 0; i < v->n_backends && status == KVC_OK; i++) {
+        struct kvc_engine_constants c;
+        const char *backend = v->group[v->n_groups + i].backend;
+        char source[160];
+        status = kvc_engine_calibrate(&c, v, backend, err);
+        snprintf(source, sizeof source, "robust fit to %zu engine rows (%.100s)", c.rows,
+                 file ? file : "");
+        if (status == KVC_OK)
+            put_constants(j, backend, &c, file ? source : NULL);
+    }
+    kvc_json_close(j);
+    return status;
+}
+
+/* Printed, or as a profile. */
+static int run_rows(struct kvc_cli *cli, const char *out)
 {
     struct kvc_engine_validation v;
     struct kvc_error err = {0};
     struct kvc_json j;
-    enum kvc_status status =
-        kvc_engine_validate(&v, kvc_cli_value(cli, "rows"), "agg", false, NULL, NULL, &err);
+    const char *path = kvc_cli_value(cli, "rows"), *slash = strrchr(path, '/');
+    enum kvc_status status = kvc_engine_validate(&v, path, "agg", false, NULL, NULL, &err);
 
     if (status != KVC_OK)
         return kvc_cli_fail(cli, &err);
-    kvc_cli_json_begin(&j, "kvcast.calibrate.rows.v1");
-    kvc_json_open_array(&j, "engines");
-    for (size_t i = 0; i < v.n_backends && status == KVC_OK; i++) {
-        struct kvc_engine_constants c;
-        const char *backend = v.group[v.n_groups + i].backend;
-        status = kvc_engine_calibrate(&c, &v, backend, &err);
-        if (status == KVC_OK)
-            put_constants(&j, backend, &c);
-    }
-    kvc_json_close(&j);
+    kvc_cli_json_begin(&j, out ? KVC_PROFILE_SCHEMA : "kvcast.calibrate.rows.v1");
+    status = put_engines(&j, &v, out ? (slash ? slash + 1 : path) : NULL, &err);
     kvc_engine_validation_clear(&v);
-    if (status == KVC_OK)
+    if (status == KVC_OK && out) {
+        kvc_json_close(&j);
+        char *text = kvc_json_take(&j);
+        status = text ? kvc_profile_put(text, out, &err) : kvc_fail_nomem(&err);
+        kvc_free(text);
+    } else if (status == KVC_OK) {
         status = kvc_cli_json_print(&j, &err);
-    else
+    } else {
         kvc_json_clear(&j);
+    }
     return status == KVC_OK ? KVC_EXIT_OK : kvc_cli_fail(cli, &err);
 }
 
@@ -166,9 +191,9 @@ static int run(struct kvc_cli *cli)
     size_t n = kvc_cli_count(cli);
 
     if (kvc_cli_value(cli, "rows"))
-        return n || out || kvc_cli_flag(cli, "kernels")
-                   ? kvc_cli_usage(cli, "--rows takes one file, prints and writes nothing")
-                   : run_rows(cli);
+        return n || kvc_cli_flag(cli, "kernels")
+                   ? kvc_cli_usage(cli, "--rows takes one file and goes with no other")
+                   : run_rows(cli, out);
     if (!kvc_cli_flag(cli, "kernels"))
         return kvc_calibrate_profile(cli);
     if (n == 0 || n > sizeof paths / sizeof paths[0])
@@ -188,33 +213,31 @@ static int run(struct kvc_cli *cli)
 
 const struct kvc_cli_command kvc_cmd_calibrate = {
     .name = "calibrate",
-    .arguments = "FILE.. -o PROFILE.json | --kernels FILE.csv.. -o PROFILE.json | --rows F.csv",
+    .arguments = "FILE.. -o PROFILE.json | --kernels FILE.csv.. -o PROFILE.json | --rows F.csv [-o ..]",
     .summary = "fit links, hosts or kernels to measurements of your own",
     .description =
         "Files are the output of nvbandwidth, fio, ib_read_bw and its like, nixlbench or kvcast "
         "bench, told apart by what they hold. What a link takes per transfer, per operation and "
-        "per "
-        "byte is fitted to them; with --requests or --prometheus, and --model, --gpu and other "
-        "keys "
-        "of the scenario that was served, what the engine's host takes too. Printed: each constant "
-        "with its error, how well measurements left out are met, and what these measurements can "
-        "not tell. The profile goes into a scenario as \"profile\": \"my.json\" (--profile "
-        "my.json); all else stays as it was.\n\n"
+        "per byte is fitted to them; with --requests or --prometheus, and --model, --gpu and "
+        "other keys of the scenario that was served, what the engine's host takes too. Printed: "
+        "each constant with its error, how well measurements left out are met, and what these "
+        "measurements can not tell. The profile goes into a scenario as \"profile\": "
+        "\"my.json\" (--profile my.json); all else stays as it was.\n\n"
         "kvcast calibrate h2d.txt drive.json --gpu h100-sxm -o my.json\n"
         "kvcast calibrate --requests run.jsonl --model llama-3.1-8b --gpu h100-sxm -o my.json\n"
         "kvcast replay log.jsonl --model llama-3.1-8b --gpu h100-sxm --dram 1TiB --profile "
         "my.json\n\n"
         "--kernels: fits compact tables to measured kernel times of one GPU and engine backend: "
-        "matrix products, attention, latent attention, experts, collectives, linear attention. A "
-        "file is named system__family__backend__version.csv, or has columns of these names. Each "
-        "table states its source, its range and three errors: on the rows it was fitted to, on "
-        "rows "
-        "and on shapes kept aside.\n"
+        "matrix products, attention, latent attention, experts, collectives, linear attention. "
+        "A file is named system__family__backend__version.csv, or has columns of these names. "
+        "Each table states its source, its range and three errors: on the rows it was fitted "
+        "to, on rows and on shapes kept aside.\n"
         "'kvcast validate --kernels FILE.csv --profile PROFILE.json' shows how well a profile "
         "predicts other rows.\n"
         "--rows: fits what the host takes per step, per sequence, per step with prefill and per "
-        "request, one set a backend, by robust least squares to half of the configurations in the "
-        "file, and prints the constants with their standard errors.",
+        "request, one set a backend, by robust least squares to half of the configurations in "
+        "the file, and prints the constants with their standard errors; with -o they become a "
+        "profile.",
     .scenario_keys = true,
     .options = options,
     .run = run,

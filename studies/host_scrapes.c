@@ -13,6 +13,7 @@
 #include "studies/prometheus.h"
 
 #define SCALE 0.15
+#define MOST_PROMPTS 64
 #define MODEL_OFF 0.05 /* a step's kernels are not known better: docs/accuracy.md */
 
 struct interval { /* means; times in ns, NAN: not measured */
@@ -115,14 +116,23 @@ static enum kvc_status measure(struct interval *i, const struct kvc_scrape *a,
 
 /* ---- equations ---- */
 
-static double kernels_ns(const struct kvc_step_model *m, double chunk, double past, double batch,
-                         double context)
+/* Of a step with so many prompts of so many tokens each; between whole numbers of them, in
+ * proportion. */
+static double kernels_ns(const struct kvc_step_model *m, double prompts, double chunk, double past,
+                         double batch, double context)
 {
-    struct kvc_chunk c = {(uint32_t)(chunk + 0.5), (uint32_t)(past + 0.5)};
-    uint32_t n = (uint32_t)(batch + 0.5), prompts = c.tokens ? 1 : 0;
-    uint64_t host, ns = kvc_step_ns(m, &c, prompts, n, (uint64_t)(context * n), n + prompts, &host);
+    struct kvc_chunk c[MOST_PROMPTS];
+    uint32_t n = (uint32_t)(batch + 0.5), low = (uint32_t)fmin(prompts, MOST_PROMPTS - 1);
+    double ns[2];
 
-    return (double)(ns - host);
+    for (size_t i = 0; i < MOST_PROMPTS; i++)
+        c[i] = (struct kvc_chunk){(uint32_t)(chunk + 0.5), (uint32_t)(past + 0.5)};
+    for (uint32_t i = 0; i < 2; i++) {
+        uint64_t host,
+            all = kvc_step_ns(m, c, low + i, n, (uint64_t)(context * n), n + low + i, &host);
+        ns[i] = (double)(all - host);
+    }
+    return ns[0] + (ns[1] - ns[0]) * (fmin(prompts, MOST_PROMPTS) - low);
 }
 
 static void add_row(struct fit *f, const struct row *r)
@@ -131,22 +141,25 @@ static void add_row(struct fit *f, const struct row *r)
         f->row[f->n_rows++] = *r;
 }
 
-/* Mean context of a sequence that decodes: its prompt and half of its answer. A prompt is
- * computed in chunks of the budget; each such step holds the decodes too. */
+/* Mean context of a sequence that decodes: its prompt and half of its answer. A prompt is computed
+ * in chunks of the budget; each such step holds the decodes too. Prompts come at random, so a step
+ * holds none with probability exp(-mean number), and what came in one step is computed together. */
 static void add_rows(struct fit *f, const struct interval *i, const struct kvc_step_model *m,
                      double budget)
 {
     double context = i->prompt + i->output / 2, past = i->prompt - i->computed;
     double room = fmax(budget - i->batch, 1), chunks = fmax(ceil(i->computed / room), 1);
-    double chunk = i->computed / chunks, share = fmin(i->requests * chunks / i->steps, 1);
-    double plain = kernels_ns(m, 0, 0, i->batch, context);
-    double mixed = kernels_ns(m, chunk, past + (i->computed - chunk) / 2, i->batch, context);
+    double chunk = i->computed / chunks, a_step = i->requests * chunks / i->steps;
+    double share = -expm1(-a_step), prompts = fmin(a_step / share, fmax(room / chunk, 1));
+    double plain = kernels_ns(m, 0, 0, 0, i->batch, context);
+    double mixed =
+        kernels_ns(m, prompts, chunk, past + (i->computed - chunk) / 2, i->batch, context);
     struct row itl = {.at = i, .kind = ROW_ITL, .measured_ns = i->itl,
                       .kernels_ns = plain + share * (mixed - plain),
-                      .of = {1, i->batch + share, share, 0}};
+                      .of = {1, i->batch + share * prompts, share, 0}};
     struct row prefill = {.at = i, .kind = ROW_PREFILL, .measured_ns = i->prefill,
                           .kernels_ns = chunks * mixed,
-                          .of = {chunks, chunks * (i->batch + 1), chunks, 0}};
+                          .of = {chunks, chunks * (i->batch + prompts), chunks, 0}};
     struct row ttft = prefill;
 
     ttft.kind = ROW_TTFT;

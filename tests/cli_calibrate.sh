@@ -109,6 +109,13 @@ report $? "one interval does not tell all constants"
 "$kvcast" calibrate --prometheus "$dir/m0" --prometheus "$dir/m2" $served -o "$dir/m.json" 2> "$dir/err" | grep -q 'TTFT is waiting, prefill and front end in one'
 report $? "without a histogram of waiting TTFT is not used, and why"
 
+awk 'BEGIN { print "id,silicon_data_source,backend,model_path,system,precision,mode,isl,osl,gemm_quant_mode,moe_quant_mode,batch_size,tp_size,silicon_ttft_ms,silicon_tpot_ms"
+    for (i = 0; i < 12; i++) printf "r%d,dump,vllm,meta-llama/Llama-3.1-70B,b200_sxm,fp8,agg,%d,%d,fp8,fp8,%d,%d,%d,%.1f\n", i, 1024 * (1 + i % 2), 256 * (1 + i % 3), 2 ^ (i % 6), 4 + 4 * (i % 2), 120 + 60 * (i % 6), 6 + i % 6 }' > "$dir/rows.csv"
+"$kvcast" calibrate --rows "$dir/rows.csv" -o "$dir/rows.json" > "$dir/out" 2> "$dir/err" && [ ! -s "$dir/out" ] &&
+    grep -q 'engine rows (rows.csv)' "$dir/rows.json" &&
+    "$kvcast" replay "$dir/run.jsonl" $served --profile "$dir/rows.json" --no-bounds --quiet > "$dir/out" 2> "$dir/err"
+report $? "constants fitted to engine rows become a profile, too"
+
 refused "one scrape tells nothing" 2 "two scrapes" calibrate --prometheus "$dir/m0" $served -o "$dir/x.json"
 refused "scrapes in the wrong order" 3 "in order of time" calibrate --prometheus "$dir/m1" --prometheus "$dir/m0" $served -o "$dir/x.json"
 refused "no scrape at all" 3 "no metric of vLLM" calibrate --prometheus "$dir/nvb.txt" --prometheus "$dir/m0" $served -o "$dir/x.json"

@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "studies/link_fit.h"
+#include "studies/profile_write.h"
 
 static const struct kvc_reader test_reader = {.name = "test", .what = "a test"};
 
@@ -168,6 +168,33 @@ static void batches_tell_all_three(void **state)
     kvc_readings_clear(&r);
 }
 
+/* Each allocation of ours fails once: no memory is said, nothing is lost. */
+static void memory_may_run_out_at_any_time(void **state)
+{
+    static const struct law law = {7e9, 80e3, 1500};
+    struct kvc_readings r = {0};
+    uint64_t last = 0;
+    (void)state;
+    grid(&r, &law, 0, 1);
+    for (uint64_t n = 1; n < 4000 && !last; n++) {
+        struct kvc_link_fits fits;
+        char *text = NULL;
+        struct kvc_error err = {0};
+        kvc_alloc_fail_after(n);
+        enum kvc_status status = kvc_link_fits_run(&fits, &r, NULL, &err);
+        const struct kvc_profile_parts parts = {.readings = &r, .links = &fits};
+        if (status == KVC_OK)
+            status = kvc_profile_text(&text, &parts, &err);
+        kvc_alloc_fail_after(0);
+        assert_true(status == KVC_OK || status == KVC_ERR_NOMEM);
+        last = status == KVC_OK ? n : 0;
+        kvc_free(text);
+        kvc_link_fits_clear(&fits);
+    }
+    assert_true(last > 5);
+    kvc_readings_clear(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +202,7 @@ int main(void)
         cmocka_unit_test(noise_and_outliers_stay_within_the_stated_errors),
         cmocka_unit_test(what_can_not_be_told_is_said),
         cmocka_unit_test(batches_tell_all_three),
+        cmocka_unit_test(memory_may_run_out_at_any_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "base/outfile.h"
+#include "base/rng.h"
 #include "studies/readings.h"
 
 static char path[64];
@@ -20,7 +20,10 @@ static char path[64];
 static void write_text(const char *text)
 {
     snprintf(path, sizeof path, "/tmp/kvcast-readings-%d", (int)getpid());
-    assert_int_equal(kvc_outfile_put(path, text, strlen(text), NULL), KVC_OK);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
 }
 
 static void read_text(struct kvc_readings *r, const char *text, const struct kvc_reader *expected)
@@ -250,6 +253,51 @@ static void what_is_none_of_them_is_refused(void **state)
     }
 }
 
+/* Damaged files of each tool: read or refused, never worse. */
+static void damage_does_no_harm(void **state)
+{
+    static const char *const whole[] = {
+        "nvbandwidth Version: v0.8\nRunning host_to_device_memcpy_ce.\nmemcpy CE\n    0    1\n"
+        " 0     55.37       N/A\n\nSUM host_to_device_memcpy_ce 55.37\n",
+        "{\"nvbandwidth\":{\"bufferSize\":64,\"testcases\":[{\"name\":\"host_to_device_memcpy_ce\","
+        "\"bandwidth_matrix\":[[\"26.03\",\"N/A\"],[25]]}]}}",
+        "{\"fio version\":\"fio-3.36\",\"global options\":{\"direct\":\"1\"},\"jobs\":["
+        FIO_JOB("0", "\"rw\":\"read\",\"iodepth\":\"8\"", SIDE("1000000", "100"), "") "]}",
+        " RDMA_Read BW Test\n TX depth        : 128\n #bytes #iterations BW peak[Gb/sec] "
+        "BW average[Gb/sec] MsgRate[Mpps]\n 65536 1000 390.3 388.0 0.740\n",
+        "{\"test_info\":{\"test\":\"RDMA_Read_BW_Test\"},\"results\":[{\"MsgSize\":65536,"
+        "\"BW_average\":388.2,\"MsgRate\":0.740433}]}",
+        "Op type : READ\nNum threads : 4\nBlock Size (B)      Batch Size     B/W (GB/Sec)   "
+        "Avg Lat. (us)\n4096                1              0.027182       602.8\n",
+        "{\"schema\":\"kvcast.profile.v1\",\"measurements\":[{\"link\":\"gds\",\"direction\":"
+        "\"read\",\"op_bytes\":4096,\"depth\":null,\"batch\":false,\"bytes_per_s\":1e9}]}"};
+    uint64_t rng = kvc_rng_stream(3, "readings");
+    char text[1024];
+    size_t read = 0;
+    (void)state;
+    for (size_t i = 0; i < 7 * 150; i++) {
+        struct kvc_readings r = {0};
+        struct kvc_error err = {0};
+        snprintf(text, sizeof text, "%s", whole[i % 7]);
+        size_t n = strlen(text);
+        for (uint64_t k = i < 7 ? 0 : 1 + kvc_rng_below(&rng, 4); k; k--) {
+            size_t at = (size_t)kvc_rng_below(&rng, n);
+            if (kvc_rng_below(&rng, 8) == 0)
+                text[n = at + 1] = '\0';
+            text[at] = "0-9.eE {}[]\",:\nNaninf/A"[kvc_rng_below(&rng, 24)];
+        }
+        write_text(text);
+        enum kvc_status status = kvc_readings_add(&r, path, NULL, NULL, &err);
+        assert_true(status == KVC_OK || status == KVC_ERR_INPUT);
+        assert_true(i >= 7 || status == KVC_OK);
+        for (size_t k = 0; k < r.n && status == KVC_OK; k++)
+            assert_true(r.row[k].bytes_per_s > 0 && r.row[k].op_bytes >= 1 && r.row[k].depth >= 1);
+        read += status == KVC_OK;
+        kvc_readings_clear(&r);
+    }
+    assert_in_range(read, 50, 7 * 150 - 50);
+}
+
 static int cleanup(void **state)
 {
     (void)state;
@@ -267,6 +315,7 @@ int main(void)
         cmocka_unit_test(perftest_json_tells_its_unit_by_the_messages),
         cmocka_unit_test(nixlbench_tables_of_old_and_new),
         cmocka_unit_test(what_is_none_of_them_is_refused),
+        cmocka_unit_test(damage_does_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, cleanup);
 }
