@@ -113,6 +113,8 @@ uint64_t kvc_llm_window_kv_bytes(const struct kvc_llm *llm, enum kvc_dtype kv, u
         tp = 1;
     elements = 2 * (uint64_t)llm->window_layers * heads_stored(llm->window_kv_heads, tp) *
                llm->window_head_dim * kept;
+    if (!elements) /* no windows: no head size to spread scales over */
+        return 0;
     return (uint64_t)((double)elements * kvc_kv_element_bytes(kv, llm->window_head_dim) + 0.5);
 }
 

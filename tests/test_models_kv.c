@@ -75,6 +75,8 @@ static void windows_hold_no_more_than_their_width(void **state)
     assert_int_equal(unified, 603979776);
     assert_int_equal(capped, 306708480);
     assert_int_equal(kvc_llm_window_kv_bytes(&m, KVC_BF16, 1, 100), 100 * 18 * 2 * 8 * 64 * 2);
+    m.window_layers = m.window_head_dim = 0; /* formats with scales need a head to spread them over */
+    assert_int_equal(kvc_llm_window_kv_bytes(&m, KVC_INT8, 1, 100), 0);
 }
 
 /* Capacity against bf16 as vLLM's study of TurboQuant states it for Llama-3.3-70B (one decimal), and
