@@ -233,7 +233,9 @@ void kvc_step_band(const struct kvc_step_model *model, uint32_t flags, struct kv
 
     if (model->llm.experts)
         known = known && model->moe_measured;
-    *out = !known ? model->engine.assumed : model->llm.experts ? model->engine.moe : model->engine.dense;
+    *out = !known              ? model->engine.assumed
+           : model->llm.experts ? model->engine.moe
+                                : model->engine.dense;
     out->regime = !known ? "assumed" : model->llm.experts ? "moe" : "dense";
     if (!model->measured)
         widen(out, 1.25, 1.25, "another GPU's kernels, as shares of this one's peaks");

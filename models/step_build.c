@@ -370,7 +370,8 @@ enum kvc_status kvc_step_model_create_with(struct kvc_step_model **out,
     m->gpu = *config->gpu;
     m->engine = *engine;
     m->engine.fuses_quantise &= !config->quantise_apart &&
-                                !(config->weights == KVC_FP8_BLOCK && strcmp(engine->backend, "vllm") == 0);
+                                (config->weights != KVC_FP8_BLOCK ||
+                                 strcmp(engine->backend, "vllm") != 0);
     m->weights = config->weights;
     m->plain = kvc_llm_plain_dtype(config->llm, config->weights);
     m->kv = config->kv;

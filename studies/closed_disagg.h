@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The closed loop against disaggregated serving: prefill engines that do nothing else, a copy of the
- * KV, decode engines that do nothing else. */
+ * The closed loop against disaggregated serving: prefill engines that do nothing else, a copy of
+ * the KV, decode engines that do nothing else. */
 #ifndef KVC_STUDIES_CLOSED_DISAGG_H
 #define KVC_STUDIES_CLOSED_DISAGG_H
 

@@ -22,7 +22,7 @@ struct run {
     uint32_t *decoding;
     /* filling..admitted have part of their prompt, admitted..received wait in the engine */
     uint32_t n_decoding, filling, admitted, received, sent, ended;
-    uint32_t waited, unheard; /* decode steps since prompts could go, since requests were received */
+    uint32_t waited, unheard; /* decode steps since prompts could go, since requests were heard */
     size_t n_chunks;
     uint64_t decode_steps, next_end, context;
     double now, kv_used;

@@ -42,7 +42,8 @@ static bool is_fitted(const struct kvc_engine_validation *v, size_t row, size_t 
 {
     const struct kvc_llm *l = v->group[group].llm;
 
-    return l->sparse_tokens == 0 && l->linear_layers == 0 && v->prediction[row].group == group && !v->prediction[row].aside &&
+    return l->sparse_tokens == 0 && l->linear_layers == 0 &&
+           v->prediction[row].group == group && !v->prediction[row].aside &&
            v->rows.row[row].ttft_ms < MOST_TTFT_MS;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The prediction of one engine row: its configuration, the step model of that and the closed loop. */
+ * The prediction of one engine row: its configuration, the step model of that, the closed loop. */
 #ifndef KVC_STUDIES_ENGINE_PREDICT_H
 #define KVC_STUDIES_ENGINE_PREDICT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * InferenceX (github.com/SemiAnalysisAI/InferenceX): the launch scripts under benchmarks/ at commits
+ * InferenceX (github.com/SemiAnalysisAI/InferenceX): launch scripts under benchmarks/ at commits
  * 8eec0d4 (2026), 2e46dba, a267b4b, bb4c7f9 (2025) and the client utils/bench_serving; runs are ten
  * requests a client, lengths in [0.8, 1] (RANDOM_RANGE_RATIO). NVIDIA's own runs
  * (github.com/ai-dynamo/aiconfigurator, eval/benchmarks/genai_perf_runner.py @5e16187 and
@@ -44,7 +44,8 @@ static const struct recipe recipes[] = {
     {"Qwen3.5-397B-A17B", "h200", "sglang", "", 0, 0, FIXED, 16384, 128, 0.8, "fp8", 0, 0},
     {"Qwen3.5-397B-A17B", "b200", "sglang", "bf16", 0, 0, FIXED, 32768, 128, 0.82, "bf16", 10, 30},
     {"Qwen3.5-397B-A17B", "b200", "sglang", "", 0, 0, FIXED, 32768, 128, 0.82, "fp8", 10, 30},
-    {"Qwen3.5-397B-A17B", "b300", "sglang", "bf16", 0, 0, FIXED, 16384, CLIENTS, 0.8, "bf16", 10, 10},
+    {"Qwen3.5-397B-A17B", "b300", "sglang", "bf16", 0, 0, FIXED, 16384, CLIENTS, 0.8, "bf16", 10,
+     10},
     {"Qwen3.5-397B-A17B", "b300", "sglang", "", 0, 0, FIXED, 16384, CLIENTS, 0.8, "fp8", 10, 10},
     {"GLM-5", "h200", "sglang", "", 0, 0, FIXED, 8192, 0, 0.85, "bf16", 0, 0},
     {"GLM-5", "", "sglang", "fp4", 0, 0, FIXED, 32768, 0, 0.9, "fp8", 10, 10},

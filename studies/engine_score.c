@@ -36,7 +36,9 @@ static bool fits(const char *pattern, const char *value)
 
 static struct kvc_engine_bars bars_of(const struct kvc_engine_group *g)
 {
-    for (size_t i = 0; g->backend && g->kind == KVC_ROW_PLAIN && i < sizeof bars / sizeof bars[0]; i++)
+    bool plain = g->backend && g->kind == KVC_ROW_PLAIN;
+
+    for (size_t i = 0; plain && i < sizeof bars / sizeof bars[0]; i++)
         if ((bars[i].llm ? g->llm && strcmp(bars[i].llm, g->llm->name) == 0 : !g->llm) &&
             fits(bars[i].system, g->system) && fits(bars[i].backend, g->backend) &&
             fits(bars[i].format, g->format))
@@ -137,7 +139,8 @@ static struct kvc_engine_errors errors_of(const struct kvc_engine_validation *v,
 static bool is_of(const struct kvc_engine_group *g, const struct kvc_engine_row *r,
                   const struct kvc_engine_prediction *p)
 {
-    return g->kind == r->kind && g->llm == kvc_engine_row_llm(r) && strcmp(g->system, r->system) == 0 &&
+    return g->kind == r->kind && g->llm == kvc_engine_row_llm(r) &&
+           strcmp(g->system, r->system) == 0 &&
            strcmp(g->backend, r->backend) == 0 &&
            strcmp(g->format, kvc_dtype_name(p->weights)) == 0;
 }

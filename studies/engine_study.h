@@ -60,8 +60,8 @@ struct kvc_engine_validation { /* all zero = empty */
 /* mode: "agg", "disagg" or NULL for both. alike: whatever is published of how a row ran is left
  * aside, all are predicted by the same rules. */
 enum kvc_status kvc_engine_validate(struct kvc_engine_validation *out, const char *path,
-                                    const char *mode, bool alike, kvc_progress_fn progress, void *user,
-                                    struct kvc_error *err);
+                                    const char *mode, bool alike, kvc_progress_fn progress,
+                                    void *user, struct kvc_error *err);
 void kvc_engine_validation_clear(struct kvc_engine_validation *v);
 /* "met", "missed" or "-" where there is no bar. */
 const char *kvc_engine_verdict(double value, double bar);
