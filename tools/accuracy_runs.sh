@@ -52,15 +52,21 @@ The RDMA row moves 6.4 GB in about 0.86 s, 7.5 GB/s; NIC and transport are not s
 from DRAM costs 15 ms beside its copy at 1,024 tokens, which no figure of the profile explains.
 
 ### gpt-oss-120b on H200, peer pull over NIXL (llm-d blog 2026-08-15)
+NIC, GPU count and KV layout are not stated. Taken: one GPU, a NIC of 400 Gb/s, all layers' KV stored whole (`engine.unified_kv`),
+as vLLM does beside a KV connector.
 
 TEXT
 awk -F, 'NR == 1 { print "tokens,tier,ttft_ms"; next } { print $1 ",recompute," $2; print $1 ",p2p_pull," $3 }' \
     "$1/validation/llmd_p2p/prefix_pull.csv" > "$pull"
-"$kvcast" validate --prefix "$pull" --calibrate --model gpt-oss-120b --gpu h200-sxm \
-    --tiers.remote.capacity 1TiB --tiers.remote.link rdma-400 || exit 1
+peer() {
+    "$kvcast" validate --prefix "$pull" --calibrate --model gpt-oss-120b --gpu h200-sxm --engine.unified_kv true \
+        --tiers.remote.capacity 1TiB "$@" || exit 1
+}
+peer --tiers.remote.link rdma-400
 cat <<'TEXT'
 
-The pull's slope is 4.25 us a token; NIC, GPU count and KV layout are not stated. With the window layers' KV stored whole, as vLLM
-does beside a KV connector (73,728 bytes a token), it is 17 GB/s, what a 200 Gb/s NIC and a copy to the GPU reach one after
-the other; the replay moves the KV of the unbounded layers over 400 Gb/s, both at once.
+The same with the rate of the path, 16.6 GB/s, fitted to the longest pull: what a NIC of 200 Gb/s (22.96 GB/s) and a copy to the
+GPU (55 GB/s) reach one after the other, 16.2 GB/s. The replay has both at once.
+
 TEXT
+peer --tiers.remote.link.bandwidth 16.6GB/s --tiers.remote.link.latency 0.5ms | grep -e '^| tokens' -e '^|---' -e p2p_pull
