@@ -43,7 +43,7 @@ struct kvc_headline_result {
 
 typedef enum kvc_status (*kvc_headline_fn)(void *user, const struct kvc_headline_result *result);
 
-/* Those of the n ids, or all where n is 0, in the table's order. KVC_ERR_USAGE: an id is unknown. */
+/* Those of the n ids, or all where n is 0, in the table's order. KVC_ERR_USAGE: an unknown id. */
 enum kvc_status kvc_headlines_run(const char *const *ids, size_t n, kvc_headline_fn fn, void *user,
                                   struct kvc_error *err);
 const char *kvc_headline_verdict_name(enum kvc_headline_verdict verdict);
@@ -58,7 +58,7 @@ kvc_headline_predictor kvc_headline_sessions, kvc_headline_request, kvc_headline
     kvc_headline_slopes,
     kvc_headline_quantised, kvc_headline_agent_reuse, kvc_headline_deepseek_cost,
     kvc_headline_deepseek_revenue, kvc_headline_deepseek_hits, kvc_headline_store;
-kvc_headline_predictor kvc_headline_offline, kvc_headline_offload, kvc_headline_throughput,
-    kvc_headline_signs;
+kvc_headline_predictor kvc_headline_offline, kvc_headline_turboquant, kvc_headline_offload,
+    kvc_headline_throughput, kvc_headline_signs;
 
 #endif

@@ -162,16 +162,14 @@ enum kvc_status kvc_headline_slopes(double *values, struct kvc_error *err)
 
 /* ---- arithmetic ---- */
 
-/* Bits of a value in the quantised layers, and a 16-bit norm for each vector of 128 values. */
 enum kvc_status kvc_headline_quantised(double *values, struct kvc_error *err)
 {
-    static const double bits[] = {8, 6, 4, 3.5, 3}; /* fp8, k8v4, 4bit, k3v4, 3bit */
+    static const enum kvc_dtype kv[] = {KVC_FP8, KVC_TQ_K8V4, KVC_TQ_4, KVC_TQ_K3V4, KVC_TQ_3};
+    enum kvc_status status = kvc_profiles_ready(err);
 
-    (void)err;
-    values[0] = 16 / bits[0];
-    for (size_t i = 1; i < sizeof bits / sizeof bits[0]; i++)
-        values[i] = 16 / (76.0 / 80 * (bits[i] + 16.0 / 128) + 4.0 / 80 * 16);
-    return KVC_OK;
+    for (size_t i = 0; i < sizeof kv / sizeof kv[0] && status == KVC_OK; i++)
+        values[i] = kv_bytes("Llama-3.3-70B", KVC_BF16) / kv_bytes("Llama-3.3-70B", kv[i]);
+    return status;
 }
 
 enum kvc_status kvc_headline_agent_reuse(double *values, struct kvc_error *err)

@@ -39,9 +39,9 @@ report $? "another GPU's tables are said to be borrowed"
 report $? "without files the tables state their own errors"
 "$kvcast" validate > "$dir/out" 2>"$dir/err" && grep -q '^| A02 | .* | 40 GiB | 40 GiB | 1.00 | met | ' "$dir/out"
 report $? "alone it holds published figures"
-"$kvcast" validate C09 A01 --json 2>"$dir/err" | tr -d '\n ' > "$dir/out"
+"$kvcast" validate C15 A01 --json 2>"$dir/err" | tr -d '\n ' > "$dir/out"
 grep -q '"headlines":\[{"id":"A01",.*"published":\[1\],"predicted":\[10.99[0-9]*\],"ratio":10.99[0-9]*,"verdict":"met","reason":"' "$dir/out" &&
-    grep -q '"id":"C09",.*"predicted":null,"ratio":null,"verdict":"conditionsunknown"' "$dir/out" &&
+    grep -q '"id":"C15",.*"predicted":null,"ratio":null,"verdict":"conditionsunknown"' "$dir/out" &&
     grep -q '"summary":{"headlines":2,"met":1,"order":0,"missed":0,"conditionsunknown":1}' "$dir/out"
 report $? "those of the ids, as JSON"
 refused "no such figure" 2 "'Z9'" validate Z9
