@@ -15,6 +15,7 @@
 #include "sim/scenario/scenario.h"
 #include "studies/profile_write.h"
 #include "studies/request_log.h"
+#include "traces/trace.h"
 
 #define MOST_SCRAPES 256
 
@@ -22,6 +23,7 @@ struct job {
     struct kvc_cli *cli;
     struct kvc_scenario *scenario;
     struct kvc_trace *trace;
+    struct kvc_measured_log log;
     struct kvc_readings readings;
     struct kvc_link_fits links;
     struct kvc_host_fit host;
@@ -113,18 +115,28 @@ static enum kvc_status fit_links(struct job *j, struct kvc_error *err)
     return status;
 }
 
+/* The traffic: the trace that is named, else the log read as one, else its own rows. */
 static enum kvc_status open_run(struct job *j, const char *log, struct kvc_error *err)
 {
     struct kvc_import_options io;
     struct kvc_import_report report = {0};
-    const char *traffic;
+    const char *traffic = kvc_scenario_trace(j->scenario);
     enum kvc_status status = kvc_scenario_check(j->scenario, err);
 
+    if (status == KVC_OK)
+        status = kvc_measured_log_read(&j->log, log, err);
     if (status != KVC_OK)
         return status;
+    if (!traffic && !kvc_trace_recognised(log)) {
+        status = kvc_measured_log_trace(&j->log, &j->trace, err);
+        return status != KVC_ERR_UNSUPPORTED
+                   ? status
+                   : kvc_fail_at(err, KVC_ERR_INPUT, log, 0, "arrival",
+                                 "not stated, so when requests came is not known: name the traffic "
+                                 "with --trace, or add a column arrival in seconds");
+    }
     if (kvc_cli_import_options(j->cli, &io) != KVC_EXIT_OK)
         return kvc_fail(err, KVC_ERR_USAGE, "the options of the traffic are wrong");
-    traffic = kvc_scenario_trace(j->scenario);
     status = kvc_trace_open(&j->trace, traffic ? traffic : log, &io, &report, err);
     if (status == KVC_OK)
         kvc_cli_import_report(j->cli, &report);
@@ -148,7 +160,8 @@ static enum kvc_status fit_host(struct job *j, struct kvc_error *err)
         status = open_run(j, log, err);
         if (status == KVC_OK)
             status =
-                kvc_host_fit_requests(&j->host, log, j->trace, j->scenario, progress, user, err);
+                kvc_host_fit_requests(&j->host, &j->log, log, j->trace, j->scenario,
+                                           progress, user, err);
         kvc_cli_progress_clear(j->cli);
         return status;
     }
@@ -254,6 +267,7 @@ int kvc_calibrate_profile(struct kvc_cli *cli)
     kvc_link_fits_clear(&j.links);
     kvc_readings_clear(&j.readings);
     kvc_host_fit_clear(&j.host);
+    kvc_measured_log_clear(&j.log);
     kvc_trace_destroy(j.trace);
     kvc_scenario_destroy(j.scenario);
     kvc_free(j.profile);

@@ -26,9 +26,9 @@ static const struct kvc_cli_option options[] = {
     {"queue-depth", "N", NULL,
      "reads and writes that the engine keeps under way on storage; goes into the profile"},
     {"requests", "F", NULL,
-     "times of a served run's requests: JSON lines with queued_ts, first_token_ts and "
-     "last_token_ts, or CSV with input_tokens, output_tokens, ttft_ms and e2e_ms; --trace names "
-     "its traffic"},
+     "times of a served run's requests, JSON lines or CSV: input_tokens, output_tokens, and "
+     "arrival, first_token and last_token in seconds (or ttft_ms and e2e_ms); --trace names the "
+     "traffic where arrivals or shared prefixes are not in it"},
     {"prometheus", "F", NULL,
      "a scrape of vLLM's or SGLang's metrics; two or more, in order of time"},
     {"rows", "F.csv", NULL,
@@ -213,7 +213,8 @@ static int run(struct kvc_cli *cli)
 
 const struct kvc_cli_command kvc_cmd_calibrate = {
     .name = "calibrate",
-    .arguments = "FILE.. -o PROFILE.json | --kernels FILE.csv.. -o PROFILE.json | --rows F.csv [-o ..]",
+    .arguments =
+        "FILE.. -o PROFILE.json | --kernels FILE.csv.. -o PROFILE.json | --rows F.csv [-o ..]",
     .summary = "fit links, hosts or kernels to measurements of your own",
     .description =
         "Files are the output of nvbandwidth, fio, ib_read_bw and its like, nixlbench or kvcast "

@@ -6,6 +6,7 @@
 
 #include "models/measured_fit.h"
 #include "models/profiles.h"
+#include "studies/request_log.h"
 
 enum { KVC_HOST_STEP, KVC_HOST_SEQUENCE, KVC_HOST_PREFILL, KVC_HOST_FRONT, KVC_HOST_CONSTANTS };
 
@@ -19,10 +20,9 @@ void kvc_host_fit_clear(struct kvc_host_fit *f);
 /* Constants with the backend's own as start and base. */
 void kvc_host_fit_start(struct kvc_host_fit *f, const struct kvc_engine_profile *engine);
 
-/* host_requests.c: replays the run's own trace under the scenario. The logs are per-request ones as
- * kvc_measured_log_read takes them. */
-enum kvc_status kvc_host_fit_requests(struct kvc_host_fit *out, const char *log,
-                                      const struct kvc_trace *trace,
+/* host_requests.c: replays the run's own trace under the scenario. The log is of file path. */
+enum kvc_status kvc_host_fit_requests(struct kvc_host_fit *out, const struct kvc_measured_log *log,
+                                      const char *path, const struct kvc_trace *trace,
                                       const struct kvc_scenario *scenario, kvc_progress_fn progress,
                                       void *user, struct kvc_error *err);
 /* host_scrapes.c: n scrapes of one engine's Prometheus metrics in order of time; what lies between

@@ -20,7 +20,7 @@
 #define MOST_REQUESTS 20000
 
 struct fit {
-    struct kvc_measured_log log;
+    const struct kvc_measured_log *log;
     const struct kvc_trace *trace;
     const struct kvc_scenario *scenario;
     const char *backend;
@@ -53,7 +53,7 @@ static bool residuals(void *user, const double *x, double *out)
     struct fit *f = user;
     struct kvc_text profile = {0};
     struct kvc_result *r = NULL;
-    double front = f->log.engine_clock ? x[KVC_HOST_FRONT] : 0;
+    double front = f->log->engine_clock ? x[KVC_HOST_FRONT] : 0;
 
     f->replays++;
     if (f->progress && !f->progress(f->progress_user, "replays", f->replays, 0))
@@ -63,8 +63,8 @@ static bool residuals(void *user, const double *x, double *out)
                                                .profile = profile.buf};
     bool fine =
         !profile.failed && kvc_replay_run(&r, f->trace, f->scenario, &options, &f->err) == KVC_OK;
-    for (size_t i = 0; fine && i < f->log.n; i++) {
-        const struct kvc_measured_request *m = &f->log.request[i];
+    for (size_t i = 0; fine && i < f->log->n; i++) {
+        const struct kvc_measured_request *m = &f->log->request[i];
         const struct kvc_request_result *p = &r->requests[i];
         out[2 * i] = out[2 * i + 1] = 0;
         if (p->outcome != KVC_COMPLETED)
@@ -82,51 +82,52 @@ static bool residuals(void *user, const double *x, double *out)
 /* The rows must be the trace's requests, one by one. */
 static enum kvc_status check(const struct fit *f, const char *path, struct kvc_error *err)
 {
-    bool same = f->log.n == f->trace->n_requests;
+    bool same = f->log->n == f->trace->n_requests;
 
-    for (size_t i = 0; same && i < f->log.n; i++)
-        same = f->log.request[i].input == f->trace->input_tokens[i];
+    for (size_t i = 0; same && i < f->log->n; i++)
+        same = f->log->request[i].input == f->trace->input_tokens[i];
     if (!same)
         return kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL,
                            "%zu requests were measured and the trace holds %llu, or in another "
-                           "order: both must be of one run, sorted by arrival", f->log.n,
+                           "order: both must be of one run, sorted by arrival", f->log->n,
                            (unsigned long long)f->trace->n_requests);
-    if (f->log.n > MOST_REQUESTS)
+    if (f->log->n > MOST_REQUESTS)
         return kvc_fail_at(
             err, KVC_ERR_LIMIT, path, 0, NULL,
             "%zu requests would be replayed hundreds of times: some thousand tell as "
             "much; cut it with --window",
-            f->log.n);
+            f->log->n);
     return KVC_OK;
 }
 
-enum kvc_status kvc_host_fit_requests(struct kvc_host_fit *out, const char *log,
-                                      const struct kvc_trace *trace,
+enum kvc_status kvc_host_fit_requests(struct kvc_host_fit *out, const struct kvc_measured_log *log,
+                                      const char *path, const struct kvc_trace *trace,
                                       const struct kvc_scenario *scenario, kvc_progress_fn progress,
                                       void *user, struct kvc_error *err)
 {
-    struct fit f = {.trace = trace, .scenario = scenario, .backend = scenario->engine.backend,
-                    .progress = progress, .progress_user = user};
+    struct fit f = {.log = log,
+                    .trace = trace,
+                    .scenario = scenario,
+                    .backend = scenario->engine.backend,
+                    .progress = progress,
+                    .progress_user = user};
     const struct kvc_engine_profile *engine = kvc_engine_find(f.backend);
-    const char *slash = strrchr(log, '/');
-    enum kvc_status status = engine ? kvc_measured_log_read(&f.log, log, err)
-                                    : kvc_fail(err, KVC_ERR_INPUT, "no engine '%s'", f.backend);
-
-    if (status != KVC_OK)
-        return status;
+    const char *slash = strrchr(path, '/');
+    if (!engine)
+        return kvc_fail(err, KVC_ERR_INPUT, "no engine '%s'", f.backend);
     kvc_host_fit_start(out, engine);
-    status = check(&f, log, err);
-    out->requests = f.log.n;
+    enum kvc_status status = check(&f, path, err);
+    out->requests = log->n;
     kvc_text_addf(&out->sources, "times of %zu requests (%s) beside their replay, %s on %s",
-                  f.log.n, slash ? slash + 1 : log, scenario->model, scenario->cluster.gpu);
-    if (f.log.engine_clock) {
+                  log->n, slash ? slash + 1 : path, scenario->model, scenario->cluster.gpu);
+    if (log->engine_clock) {
         out->fit.constant[KVC_HOST_FRONT].kept = true;
         kvc_text_addf(&out->notes, "%s: its clock is the engine's, so the front end and the client "
-                      "are not in it\n", slash ? slash + 1 : log);
+                      "are not in it\n", slash ? slash + 1 : path);
     }
     out->fit.residuals = residuals;
     out->fit.user = &f;
-    out->fit.n = 2 * f.log.n;
+    out->fit.n = 2 * log->n;
     out->fit.scale = SCALE;
     out->fit.effect = EFFECT;
     out->fit.folds = FOLDS;
@@ -138,6 +139,5 @@ enum kvc_status kvc_host_fit_requests(struct kvc_host_fit *out, const char *log,
             *err = f.err;
     }
     out->fit.user = NULL;
-    kvc_measured_log_clear(&f.log);
     return status;
 }

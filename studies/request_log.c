@@ -13,7 +13,8 @@
 #define LONGEST_S 1e7 /* what passes for a latency */
 
 static enum kvc_status add(struct kvc_measured_log *log, double input, double output, double ttft_s,
-                           double e2e_s, const char *path, uint64_t line, struct kvc_error *err)
+                           double e2e_s, double arrival_s, const char *path, uint64_t line,
+                           struct kvc_error *err)
 {
     bool counts = input >= 1 && input <= UINT32_MAX && output >= 1 && output <= UINT32_MAX;
 
@@ -25,15 +26,33 @@ static enum kvc_status add(struct kvc_measured_log *log, double input, double ou
         return kvc_fail_nomem(err);
     log->request[log->n++] = (struct kvc_measured_request){
         (uint32_t)input, (uint32_t)output, (uint64_t)(ttft_s * 1e9 + 0.5),
-        (uint64_t)(e2e_s * 1e9 + 0.5)};
+        (uint64_t)(e2e_s * 1e9 + 0.5), arrival_s};
     return KVC_OK;
 }
+
+static const char *const inputs[] = {"input_toks", "input_tokens", "prompt_tokens", NULL};
+static const char *const outputs[] = {"output_toks", "output_tokens", "completion_tokens", NULL};
+static const char *const arrivals[] = {"arrival_s", "arrival_time", "arrival_ts", "arrival", NULL};
+static const char *const first_tokens[] = {"first_token_s", "first_token_time", "first_token_ts",
+                                           "first_token", NULL};
+static const char *const last_tokens[] = {"last_token_s", "last_token_time", "last_token_ts",
+                                          "last_token", NULL};
 
 /* ---- JSON lines ---- */
 
 static double at(const struct kvc_jval *row, const char *key)
 {
     return kvc_profile_number(row, key, NAN);
+}
+
+/* The first of several names that is there. */
+static double any(const struct kvc_jval *row, const char *const *keys)
+{
+    double v = NAN;
+
+    for (; *keys && isnan(v); keys++)
+        v = at(row, *keys);
+    return v;
 }
 
 static enum kvc_status add_json(struct kvc_measured_log *log, const char *text, size_t n,
@@ -44,10 +63,14 @@ static enum kvc_status add_json(struct kvc_measured_log *log, const char *text, 
 
     if (status != KVC_OK)
         return status;
-    double queued = at(row, "queued_ts"), first = at(row, "first_token_ts");
-    double last = at(row, "last_token_ts");
-    status = add(log, at(row, "input_toks"), at(row, "output_toks"), first - queued,
-                 last - queued, path, line, err);
+    double queued = at(row, "queued_ts"), arrival = any(row, arrivals), begin = queued;
+    double first = any(row, first_tokens), last = any(row, last_tokens);
+    if (isnan(queued)) { /* the client's clock */
+        begin = arrival;
+        log->engine_clock = false;
+    }
+    status = add(log, any(row, inputs), any(row, outputs), first - begin, last - begin, arrival,
+                 path, line, err);
     kvc_json_free(row);
     return status;
 }
@@ -92,28 +115,61 @@ static double cell(struct kvc_csv_table *t, const char *column)
     return end == text ? NAN : v;
 }
 
+static const char *column_of(const struct kvc_csv_table *t, const char *const *names)
+{
+    while (*names && !kvc_csv_table_has(t, *names))
+        names++;
+    return *names;
+}
+
+/* Latencies, or times; what is missing is named. */
+struct columns {
+    const char *input, *output, *ttft, *e2e, *arrival, *first, *last;
+};
+
+static enum kvc_status find_columns(const struct kvc_csv_table *t, struct columns *c,
+                                    const char *path, struct kvc_error *err)
+{
+    static const char *const ttft[] = {"ttft_ms", NULL}, *const e2e[] = {"e2e_ms", NULL};
+
+    *c = (struct columns){column_of(t, inputs), column_of(t, outputs), column_of(t, ttft),
+                          column_of(t, e2e), column_of(t, arrivals), column_of(t, first_tokens),
+                          column_of(t, last_tokens)};
+    const char *missing = !c->input    ? "input_tokens"
+                          : !c->output ? "output_tokens"
+                          : c->arrival && c->first && c->last ? NULL
+                          : !c->ttft   ? "ttft_ms"
+                          : !c->e2e    ? "e2e_ms" : NULL;
+    return !missing ? KVC_OK
+                    : kvc_fail_at(err, KVC_ERR_INPUT, path, 1, missing,
+                                  "no such column; input_tokens, output_tokens, and ttft_ms and "
+                                  "e2e_ms, or arrival, first_token and last_token in seconds, are "
+                                  "expected, or JSON lines with queued_ts, first_token_ts and "
+                                  "last_token_ts");
+}
+
 static enum kvc_status read_csv(struct kvc_measured_log *log, const char *path,
                                 struct kvc_error *err)
 {
-    static const char *const columns[] = {"input_tokens", "output_tokens", "ttft_ms", "e2e_ms"};
     struct kvc_csv_table t;
+    struct columns c;
     bool more = true;
     enum kvc_status status = kvc_csv_table_open(&t, path, err);
 
-    for (size_t i = 0; i < 4 && status == KVC_OK; i++)
-        if (!kvc_csv_table_has(&t, columns[i]))
-            status = kvc_fail_at(err, KVC_ERR_INPUT, path, 1, columns[i],
-                                 "no such column; input_tokens, output_tokens, ttft_ms and e2e_ms "
-                                 "are expected, or JSON lines with queued_ts, first_token_ts and "
-                                 "last_token_ts");
+    if (status == KVC_OK)
+        status = find_columns(&t, &c, path, err);
     while (status == KVC_OK) {
         status = kvc_csv_table_next(&t, &more, err);
         if (status != KVC_OK || !more)
             break;
         const char *outcome = kvc_csv_table_cell(&t, "outcome");
+        double arrival = c.arrival ? cell(&t, c.arrival) : NAN;
+        bool stated = c.ttft && c.e2e;
+        double ttft = stated ? cell(&t, c.ttft) / 1e3 : cell(&t, c.first) - arrival;
+        double e2e = stated ? cell(&t, c.e2e) / 1e3 : cell(&t, c.last) - arrival;
         if (!*outcome || strcmp(outcome, "completed") == 0)
-            status = add(log, cell(&t, columns[0]), cell(&t, columns[1]), cell(&t, columns[2]) / 1e3,
-                         cell(&t, columns[3]) / 1e3, path, t.line, err);
+            status = add(log, cell(&t, c.input), cell(&t, c.output), ttft, e2e, arrival, path,
+                         t.line, err);
     }
     kvc_csv_table_close(&t);
     return status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a served run measured of each request: JSON lines as vLLM's benchmark scripts write them
- * (queued_ts, first_token_ts, last_token_ts), or the CSV of kvcast replay --requests. */
+ * (queued_ts, first_token_ts, last_token_ts), the CSV of kvcast replay --requests, or rows of either
+ * kind with the client's times in seconds (arrival, first_token, last_token). */
 #ifndef KVC_STUDIES_REQUEST_LOG_H
 #define KVC_STUDIES_REQUEST_LOG_H
 
@@ -9,6 +10,7 @@
 struct kvc_measured_request {
     uint32_t input, output;
     uint64_t ttft_ns, e2e_ns;
+    double arrival_s; /* NAN: not stated */
 };
 
 struct kvc_measured_log { /* all zero = empty; in the file's order */
@@ -20,6 +22,10 @@ struct kvc_measured_log { /* all zero = empty; in the file's order */
 enum kvc_status kvc_measured_log_read(struct kvc_measured_log *out, const char *path,
                                       struct kvc_error *err);
 void kvc_measured_log_clear(struct kvc_measured_log *log);
+/* Its requests as a trace, without prefixes; sorts them by arrival. KVC_ERR_UNSUPPORTED: some have
+ * no arrival. */
+enum kvc_status kvc_measured_log_trace(struct kvc_measured_log *log, struct kvc_trace **out,
+                                       struct kvc_error *err);
 
 /* What meta.json beside the log says of the engine that served it, as scenario keys: model, GPU, tp,
  * replicas, budget, sequences, KV room. No such file: nothing is set. said: one line of what was. */

@@ -87,6 +87,23 @@ awk -F, 'NR > 1 { s += $6 } END { print s / (NR - 1) }' "$dir/run.csv" > "$dir/b
 paste "$dir/a" "$dir/b" | awk '{ exit !($1 / $2 < 1.03 && $1 / $2 > 0.97) }'
 report $? "a replay with the fitted ones meets the measured mean TTFT within 3 %"
 
+# The same run as a client's times, and as JSON lines
+awk -F, 'BEGIN { print "arrival,first_token,last_token,prompt_tokens,completion_tokens" }
+    NR > 1 { printf "%.6f,%.6f,%.6f,%d,%d\n", 1.7e9 + $5, 1.7e9 + $5 + $6 / 1000, 1.7e9 + $5 + $7 / 1000, $13, $14 }' "$dir/run.csv" > "$dir/times.csv"
+"$kvcast" calibrate --requests "$dir/times.csv" $served -o "$dir/t.json" > "$dir/out2" 2> "$dir/err"
+report $? "times of arrival, first and last token do, without a trace"
+per() { awk '/host time per step with/ { print $7 }' "$1"; }
+awk -v a="$(per "$dir/out")" -v b="$(per "$dir/out2")" 'BEGIN { exit !(a > 0 && b / a > 0.8 && b / a < 1.25) }'
+report $? "and tell the same"
+awk -F, 'NR > 1 { printf "{\"arrival_time\": %s, \"first_token_time\": %s, \"last_token_time\": %s, \"prompt_tokens\": %d, \"completion_tokens\": %d}\n", $1, $2, $3, $4, $5 }' \
+    "$dir/times.csv" > "$dir/times.jsonl"
+"$kvcast" calibrate --requests "$dir/times.jsonl" $served -o - 2> "$dir/err" > "$dir/t2.json" && sed 's/times.jsonl/times.csv/' "$dir/t2.json" | cmp -s - "$dir/t.json"
+report $? "JSON lines are the same again"
+cut -d, -f1,2,4,5 "$dir/times.csv" > "$dir/short.csv"
+refused "a column that is missing is named" 3 "ttft_ms" calibrate --requests "$dir/short.csv" $served -o "$dir/x.json"
+awk -F, 'BEGIN { print "input_tokens,output_tokens,ttft_ms,e2e_ms" } NR > 1 { print $13 "," $14 "," $6 "," $7 }' "$dir/run.csv" > "$dir/late.csv"
+refused "without arrivals the traffic must be named" 3 "name the traffic with --trace" calibrate --requests "$dir/late.csv" $served -o "$dir/x.json"
+
 # Prometheus: two scrapes
 scrape() { # requests, ttft sum, queue sum, itl sum, itl count, steps
     printf '# TYPE vllm:time_to_first_token_seconds histogram\n'
