@@ -115,7 +115,7 @@ static enum kvc_status fit_links(struct job *j, struct kvc_error *err)
     return status;
 }
 
-/* The traffic: the trace that is named, else the log read as one, else its own rows. */
+/* The traffic: the trace that is named, else the log's own rows, else the log read as one. */
 static enum kvc_status open_run(struct job *j, const char *log, struct kvc_error *err)
 {
     struct kvc_import_options io;
@@ -125,19 +125,20 @@ static enum kvc_status open_run(struct job *j, const char *log, struct kvc_error
 
     if (status == KVC_OK)
         status = kvc_measured_log_read(&j->log, log, err);
-    if (status != KVC_OK)
-        return status;
-    if (!traffic && !kvc_trace_recognised(log)) {
+    if (status == KVC_OK && !traffic) {
         status = kvc_measured_log_trace(&j->log, &j->trace, err);
-        return status != KVC_ERR_UNSUPPORTED
-                   ? status
-                   : kvc_fail_at(err, KVC_ERR_INPUT, log, 0, "arrival",
-                                 "not stated, so when requests came is not known: name the traffic "
-                                 "with --trace, or add a column arrival in seconds");
+        if (status == KVC_ERR_UNSUPPORTED && kvc_trace_recognised(log))
+            traffic = log;
+        else if (status == KVC_ERR_UNSUPPORTED)
+            return kvc_fail_at(err, KVC_ERR_INPUT, log, 0, "arrival",
+                               "not stated, so when requests came is not known: name the traffic "
+                               "with --trace, or add a column arrival in seconds");
     }
+    if (!traffic || (status != KVC_OK && status != KVC_ERR_UNSUPPORTED))
+        return status;
     if (kvc_cli_import_options(j->cli, &io) != KVC_EXIT_OK)
         return kvc_fail(err, KVC_ERR_USAGE, "the options of the traffic are wrong");
-    status = kvc_trace_open(&j->trace, traffic ? traffic : log, &io, &report, err);
+    status = kvc_trace_open(&j->trace, traffic, &io, &report, err);
     if (status == KVC_OK)
         kvc_cli_import_report(j->cli, &report);
     return status;
