@@ -139,8 +139,9 @@ static int check(struct kvc_cli *cli, const char *spec)
     struct kvc_error err = {0};
     const char *limit = kvc_cli_value(cli, "limit");
     uint64_t limit_ns = 0;
-    if (limit && kvc_parse_ns(limit, "--limit", &limit_ns, &err) != KVC_OK)
-        return kvc_cli_usage(cli, "--limit %s: %s", limit, err.text);
+    if (limit && (kvc_parse_ns(limit, "--limit", &limit_ns, &err) != KVC_OK || !limit_ns))
+        return kvc_cli_usage(cli, "--limit %s: %s", limit,
+                             err.text[0] ? err.text : "a time above 0 is expected");
     if (!kvc_plugin_is(spec))
         return kvc_cli_usage(cli, "'%s' is no path of a plug-in: it holds a '/' or ends in .so", spec);
     enum kvc_status st = kvc_policy_check(spec, NULL, (double)limit_ns / 1e9, &found, &err);

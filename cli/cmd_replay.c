@@ -60,7 +60,7 @@ static enum kvc_status build_scenario(struct replay *r, struct kvc_error *err)
     if (st != KVC_OK)
         return st;
     st = kvc_scenario_check(r->scenario, err);
-    if (st == KVC_ERR_INPUT && !r->scenario_path)
+    if (st == KVC_ERR_INPUT && !r->scenario_path && !err->file[0]) /* a plug-in is a file */
         st = err->status = KVC_ERR_USAGE;
     if (st != KVC_OK && r->scenario_path && !err->file[0])
         snprintf(err->file, sizeof(err->file), "%s", r->scenario_path);

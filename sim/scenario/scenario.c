@@ -480,8 +480,8 @@ static enum kvc_status check_tier(const struct kvc_scenario *s, size_t i, struct
                            "an own link needs its bandwidth: set %s too", bandwidth);
     bool on_evict = t->write == KVC_WRITE_ON_EVICT || t->write == KVC_WRITE_BACK;
     uint32_t flags = 0;
-    enum kvc_status st = on_evict ? kvc_admission_check(t->admission, &flags, err) : KVC_OK;
-    if (st == KVC_OK && flags & KVC_ADMISSION_REQUEST)
+    enum kvc_status st = t->admission[0] ? kvc_admission_check(t->admission, &flags, err) : KVC_OK;
+    if (st == KVC_OK && on_evict && flags & KVC_ADMISSION_REQUEST)
         st = kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, name,
                          "%s is a rule for prompts, and a block that was evicted belongs to none: "
                          "set %s.write to through, or %s.admission to depth", t->admission, name,
@@ -521,6 +521,11 @@ enum kvc_status kvc_scenario_check(const struct kvc_scenario *s, struct kvc_erro
         st = check_tier(s, i, err);
     if (st == KVC_OK)
         st = kvc_scenario_tenants_check(s, err);
+    if (st == KVC_OK && kvc_plugin_is(s->router.policy)) {
+        struct kvc_router router;
+        st = kvc_router_open(&router, s->router.policy, err);
+        kvc_router_close(&router);
+    }
     struct kvc_user_profile *profile = NULL;
     if (st == KVC_OK)
         st = kvc_scenario_profile(&profile, s, err);

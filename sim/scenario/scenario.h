@@ -12,6 +12,7 @@ enum kvc_arrival_mode { KVC_ARRIVALS_OPEN, KVC_ARRIVALS_CLOSED, KVC_ARRIVALS_PAC
 enum kvc_quota_mode { KVC_QUOTA_HYBRID, KVC_QUOTA_SOFT, KVC_QUOTA_HARD };
 
 #define KVC_NAME_MAX 64
+#define KVC_SPEC_MAX 256 /* of a policy with its options, or a plug-in's path */
 #define KVC_TENANT_RULES 32
 #define KVC_LEVELS 4 /* hbm, dram, nvme, remote */
 
@@ -27,7 +28,7 @@ struct kvc_tier_config { /* lower tiers; HBM is in engine and cluster */
     uint32_t link_devices;   /* drives or NICs behind one scope instance; 0 = as many as its GPUs
                                 for dram and remote, 1 for nvme */
     enum kvc_write_mode write;
-    char admission[KVC_NAME_MAX]; /* name[:option=value] */
+    char admission[KVC_SPEC_MAX]; /* name[:option=value] */
     bool inclusive;
     bool store_output;       /* blocks of known outputs are written through too, not only prompts' */
     uint32_t chunk_tokens;   /* unit of storage; 0 = the engine's page */
@@ -83,7 +84,7 @@ struct kvc_scenario {
     uint32_t n_tenants;
     struct kvc_tenant_rule tenants[KVC_TENANT_RULES];
     struct {
-        char policy[KVC_NAME_MAX];
+        char policy[KVC_SPEC_MAX];
         double load_weight;
         uint64_t latency_ns;
     } router;
