@@ -45,6 +45,15 @@ static void put_pair(const char *name, const struct kvc_request_pair *p, bool ta
     }
 }
 
+static void put_band(const char *name, const struct kvc_request_pair *p)
+{
+    double low = p->predicted.mean * p->low, high = p->predicted.mean * p->high;
+
+    if (!isnan(low) && !isnan(high))
+        printf(" %s mean %.1f to %.1f ms (%s).", name, low, high,
+               p->measured.mean >= low && p->measured.mean <= high ? "holds" : "fails");
+}
+
 static void print_text(const struct kvc_request_validation *v)
 {
     puts("| ms | measured | predicted | error % | at most | |\n|---|---|---|---|---|---|");
@@ -60,6 +69,9 @@ static void print_text(const struct kvc_request_validation *v)
     if (v->paired)
         printf(" Request by request, half of the TPOTs are within %.1f %%, of the TTFTs within "
                "%.1f %%.", v->tpot.median_ape, v->ttft.median_ape);
+    fputs(" The 80 % bands:", stdout);
+    put_band("TTFT", &v->ttft);
+    put_band("TPOT", &v->tpot);
     putchar('\n');
 }
 
