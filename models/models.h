@@ -63,6 +63,7 @@ struct kvc_link_profile {
     struct kvc_figure write_bytes_per_s; /* away from the GPU */
     struct kvc_figure latency_ns;        /* once per transfer */
     struct kvc_figure per_op_ns;         /* once per operation of op_bytes, serial in a transfer */
+    struct kvc_figure both_bytes_per_s;  /* both ways at once, in sum; value 0: no less than each */
     struct kvc_figure queue_depth;       /* operations under way at once; value 0: enough of them */
 };
 

@@ -204,6 +204,10 @@ static void show_link(struct show *s, const struct kvc_link_profile *l)
     figure(s, "write_bytes_per_s", "write", &l->write_bytes_per_s, 1e9, "GB/s");
     figure(s, "latency_ns", "latency", &l->latency_ns, 1e3, "us");
     figure(s, "per_op_ns", "per operation", &l->per_op_ns, 1e3, "us");
+    if (l->both_bytes_per_s.value > 0)
+        figure(s, "both_bytes_per_s", "both ways at once", &l->both_bytes_per_s, 1e9, "GB/s");
+    if (l->queue_depth.value > 0)
+        figure(s, "queue_depth", "queue depth", &l->queue_depth, 1, "");
     close_profile(s);
 }
 

@@ -173,6 +173,8 @@ static bool read_llm(const struct kvc_jval *v, struct kvc_llm *m)
 static bool read_link(const struct kvc_jval *v, struct kvc_link_profile *l)
 {
     l->name = kvc_profile_string(v, "name");
+    kvc_profile_figure(v, "both_bytes_per_s", &l->both_bytes_per_s);
+    kvc_profile_figure(v, "queue_depth", &l->queue_depth);
     return l->name && kvc_profile_figure(v, "read_bytes_per_s", &l->read_bytes_per_s) &&
            kvc_profile_figure(v, "write_bytes_per_s", &l->write_bytes_per_s) &&
            kvc_profile_figure(v, "latency_ns", &l->latency_ns) &&

@@ -24,6 +24,7 @@ const struct kvc_user_figure kvc_user_link_figures[] = {
     {LINK(latency_ns), 0, 60e9},
     {LINK(per_op_ns), 0, 60e9},
     {LINK(queue_depth), 0, 1e6},
+    {LINK(both_bytes_per_s), 0, 1e15},
     {NULL, 0, 0, 0},
 };
 

@@ -258,6 +258,51 @@ static void host_links_are_no_faster_than_their_gpu(void **state)
     }
 }
 
+/* Mean absolute error in percent of a block's copy, by the measured points of one direction and way. */
+static double copies_off(FILE *f, const char *direction, const char *method,
+                         double bytes_per_s, double per_op_ns)
+{
+    char line[512];
+    double sum = 0;
+    size_t n = 0;
+    rewind(f);
+    while (fgets(line, sizeof line, f)) {
+        const char *at = strstr(line, direction);
+        double kb, gb_s;
+        if (!at || !strstr(at, method) || sscanf(strstr(at, method) + strlen(method), ",%lf,%lf", &kb, &gb_s) != 2)
+            continue;
+        double ns = per_op_ns + 1e9 * kb * 1024 / bytes_per_s;
+        sum += fabs(kb * 1024 / ns / gb_s - 1);
+        n++;
+    }
+    assert_true(n >= 13);
+    return 100 * sum / (double)n;
+}
+
+static void copies_agree_with_the_measured_points(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *link, *method;
+    } ways[] = {{"pcie5-x16-dma", "dma"}, {"pcie5-x16", "kernel"}};
+    FILE *f = fopen("../shared/kernels/links/gpu_host_copy_vs_block.csv", "r");
+    if (!f) {
+        print_message("skipped: no ../shared/kernels/links\n");
+        skip();
+    }
+    for (size_t i = 0; i < 2; i++) {
+        const struct kvc_link_profile *l = kvc_link_find(ways[i].link);
+        double in = copies_off(f, "cpu_to_gpu", ways[i].method, l->read_bytes_per_s.value,
+                               l->per_op_ns.value);
+        double out = copies_off(f, "gpu_to_cpu", ways[i].method, l->write_bytes_per_s.value,
+                                l->per_op_ns.value);
+        print_message("%s: %.1f %% off to the GPU, %.1f %% from it\n", ways[i].link, in, out);
+        assert_true(in < 5 && out < 15); /* 4 KB from the GPU by kernel are half as fast as the form */
+        assert_true(l->both_bytes_per_s.value < l->read_bytes_per_s.value + l->write_bytes_per_s.value);
+    }
+    fclose(f);
+}
+
 static void shown_profiles_name_their_sources(void **state)
 {
     (void)state;
@@ -293,6 +338,7 @@ int main(void)
         cmocka_unit_test(every_figure_has_a_kind_and_a_source),
         cmocka_unit_test(promised_profiles_exist),
         cmocka_unit_test(host_links_are_no_faster_than_their_gpu),
+        cmocka_unit_test(copies_agree_with_the_measured_points),
         cmocka_unit_test(shown_profiles_name_their_sources),
     };
     return cmocka_run_group_tests_name("models_kv", tests, NULL, NULL);

@@ -111,7 +111,7 @@ struct kvc_replica {
     struct kvc_decode_cost cost;
 
     uint64_t busy_ns;
-    uint32_t h2d_link, d2h_link;
+    uint32_t h2d_link, d2h_link, both_link; /* both_link KVC_NONE: the directions don't share */
     struct kvc_evictions evictions;
     uint64_t requests, input_tokens, hit_tokens, preemptions;
     uint32_t peak_running;

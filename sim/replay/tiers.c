@@ -145,6 +145,14 @@ static void start_flow(struct kvc_engine *e, struct kvc_flow_spec *spec, uint64_
         e->nomem = true;
 }
 
+static void cross_host_link(struct kvc_flow_spec *spec, const struct kvc_replica *r,
+                            uint32_t direction)
+{
+    spec->path[spec->n_path++] = direction;
+    if (r->both_link != KVC_NONE)
+        spec->path[spec->n_path++] = r->both_link;
+}
+
 static void start_load(struct kvc_engine *e, uint32_t job, uint32_t t,
                        const struct kvc_reach *reach, uint64_t tokens)
 {
@@ -169,7 +177,7 @@ static void start_load(struct kvc_engine *e, uint32_t job, uint32_t t,
             tier->read_link[tier->config->scope == KVC_CLUSTER ? r->id : instance];
         latency += e->host_latency_ns;
     }
-    spec.path[spec.n_path++] = r->h2d_link;
+    cross_host_link(&spec, r, r->h2d_link);
     start_flow(e, &spec, latency, tier->per_op_ns, tokens, tier->chunk_tokens);
     tier->read_bytes += tokens * e->token_bytes;
     j->loads++;
@@ -326,7 +334,7 @@ static void store(struct kvc_engine *e, uint32_t t, const struct kvc_replica *r,
         struct kvc_flow_spec spec = {.tag = i};
         uint64_t latency = tier->write_latency_ns, tokens = blocks * e->block_tokens;
         if (!from_above)
-            spec.path[spec.n_path++] = r->d2h_link;
+            cross_host_link(&spec, r, r->d2h_link);
         if (tier->write_link) {
             spec.path[spec.n_path++] =
                 tier->write_link[tier->config->scope == KVC_CLUSTER ? r->id : what.instance];

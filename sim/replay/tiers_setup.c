@@ -11,7 +11,7 @@
 
 struct link_figures {
     char name[64];
-    double read, write;
+    double read, write, both; /* both 0: each direction as if it were alone */
     uint64_t latency_ns, per_op_ns;
 };
 
@@ -40,6 +40,9 @@ static enum kvc_status figures_of(const struct kvc_engine *e, const char *link,
             return kvc_fail(err, KVC_ERR_INPUT, "no link is called \"%s\"", link);
         uint32_t chunk = c && c->chunk_tokens ? c->chunk_tokens : e->page_tokens;
         strncpy(out->name, p.name, sizeof(out->name) - 1);
+        if (c && c->link_queue_depth)
+            p.queue_depth.value = c->link_queue_depth;
+        out->both = p.both_bytes_per_s.value;
         out->read = p.read_bytes_per_s.value;
         out->write = p.write_bytes_per_s.value;
         out->latency_ns = (uint64_t)(p.latency_ns.value + 0.5);
@@ -78,6 +81,9 @@ static enum kvc_status init_host_links(struct kvc_engine *e, const struct kvc_gp
         st = add_link(e, f.name, "to GPU", f.read * gpus, &e->replicas[i].h2d_link, err);
         if (st == KVC_OK)
             st = add_link(e, f.name, "from GPU", f.write * gpus, &e->replicas[i].d2h_link, err);
+        e->replicas[i].both_link = KVC_NONE;
+        if (st == KVC_OK && f.both > 0 && f.both < f.read + f.write)
+            st = add_link(e, f.name, "both ways", f.both * gpus, &e->replicas[i].both_link, err);
     }
     return st;
 }

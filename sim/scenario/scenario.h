@@ -25,6 +25,7 @@ struct kvc_tier_config { /* lower tiers; HBM is in engine and cluster */
     char link[KVC_NAME_MAX]; /* profile name; "" = the custom figures below */
     double link_bytes_per_s, link_efficiency;
     uint64_t link_latency_ns;
+    uint32_t link_queue_depth; /* 0: the link profile's */
     uint32_t link_devices;   /* drives or NICs behind one scope instance; 0 = as many as its GPUs
                                 for dram and remote, 1 for nvme */
     enum kvc_write_mode write;

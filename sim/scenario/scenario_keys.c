@@ -51,6 +51,8 @@ static const char *const kv_dtypes[] = {
          "own link: once per transfer"),                                                           \
     REAL("tiers." t ".link.efficiency", NULL, "F", tiers[i].link_efficiency, 0.001, 1, "",         \
          "own link: share of the bandwidth that payload gets"),                                    \
+    U32("tiers." t ".queue_depth", NULL, tiers[i].link_queue_depth, 0, 1048576, "0",               \
+        "reads or writes under way at once; 0 = as the link's profile says, else enough"),         \
     U32("tiers." t ".devices", NULL, tiers[i].link_devices, 0, 65536, "0",                         \
         "drives, NICs or host links behind one instance; 0 = one per GPU (nvme: 1)"),              \
     ENUM("tiers." t ".write", NULL, "MODE", tiers[i].write, writes, "through",                     \
