@@ -297,7 +297,7 @@ static void copies_agree_with_the_measured_points(void **state)
         double out = copies_off(f, "gpu_to_cpu", ways[i].method, l->write_bytes_per_s.value,
                                 l->per_op_ns.value);
         print_message("%s: %.1f %% off to the GPU, %.1f %% from it\n", ways[i].link, in, out);
-        assert_true(in < 5 && out < 15); /* 4 KB from the GPU by kernel are half as fast as the form */
+        assert_true(in < 5 && out < 17); /* one cost of a block for both ways */
         assert_true(l->both_bytes_per_s.value < l->read_bytes_per_s.value + l->write_bytes_per_s.value);
     }
     fclose(f);
