@@ -45,4 +45,9 @@ void kvc_cli_help_program(FILE *out);
 void kvc_cli_help_command(FILE *out, const struct kvc_cli_command *command);
 void kvc_cli_manual(FILE *out); /* the whole page, roff */
 
+/* Whether some word holds the path of a shared object. */
+bool kvc_cli_names_plugin(int n, char **words);
+/* Runs a command in a process of its own and returns its exit code here, or says how it ended. */
+int kvc_cli_apart(struct kvc_cli *cli, int (*run)(struct kvc_cli *cli));
+
 #endif

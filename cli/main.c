@@ -57,7 +57,8 @@ static int run_command(const struct kvc_cli_command *command, int n, char **word
         else if (cli.version)
             printf("kvcast %s\n", kvc_version());
         else
-            rc = command->run(&cli);
+            rc = kvc_cli_names_plugin(n, words) ? kvc_cli_apart(&cli, command->run)
+                                                : command->run(&cli);
     }
     kvc_cli_clear(&cli);
     return rc;

@@ -96,6 +96,10 @@ refused "nor two at once" 2 "more than one" ceiling chat.jsonl --policy "lru+sec
 refused "nor one of another kind" 3 "a policy of admission, and one of eviction" ceiling chat.jsonl --policy "$plugins/second.so"
 refused "a plug-in that breaks a rule gives no figure" 1 "bad, in stored, at request 0: rank was given NaN" \
     ceiling chat.jsonl --quiet --capacity 500 --policy "$plugins/bad_nan.so"
+refused "one that crashes is told" 1 "'kvcast policy check' tells in which hook" \
+    ceiling chat.jsonl --quiet --capacity 500 --policy "$plugins/bad_fault.so"
+refused "and one that ends the program" 1 "a plug-in ended the program" \
+    ceiling chat.jsonl --quiet --capacity 500 --policy "$plugins/bad_exit.so"
 refused "nor one of another version" 3 "version 99" ceiling chat.jsonl --policy "$plugins/bad_abi.so"
 refused "nor one that is not there" 1 "nothing.so" ceiling chat.jsonl --policy ./nothing.so
 refused "an option that a plug-in has not" 2 'no option "size"' ceiling chat.jsonl --policy "$plugins/twoq.so:size=1"

@@ -163,6 +163,8 @@ static void broken_plugins_are_told_how(void **state)
         {"bad_lost", "rules", "has it lost track of pieces?"},
         {"bad_dead", "rules", "is not resident"},
         {"bad_nan", "rules", "rank was given NaN"},
+        {"bad_fault", "rules", "in victim, at request"},
+        {"bad_exit", "rules", "it ended the program, with exit code 0, in victim"},
         {"bad_beyond", "rules", "it wrote beyond the 16 bytes that alloc gave it"},
         {"bad_twice", "rules", "in destroy: free was given the same memory twice"},
         {"bad_piece", "rules", "it wrote beyond the 8 bytes of memory that each piece has"},
