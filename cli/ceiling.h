@@ -78,6 +78,8 @@ void kvc_ceiling_cost_text(const struct ceiling *c);
 
 /* Checks the words before the trace is read; then computes and prints estimates. */
 enum kvc_status kvc_ceiling_sample_words(struct ceiling *c, struct kvc_error *err);
+/* The trace may be samples itself. */
+enum kvc_status kvc_ceiling_sample_opened(struct ceiling *c, struct kvc_error *err);
 enum kvc_status kvc_ceiling_sample_run(struct ceiling *c, struct kvc_error *err);
 
 /* Checks the words before the trace is read; then take_router for each router. */

@@ -15,18 +15,11 @@
 #define FEW_SUBTREES 10   /* in a sample; with fewer the spread of samples says little */
 #define MOST_KEPT 0.5     /* of the touches; beyond it the exact run costs little more */
 
-enum kvc_status kvc_ceiling_sample_words(struct ceiling *c, struct kvc_error *err)
+/* What samples can't tell is not asked for. */
+static enum kvc_status check_others(const struct ceiling *c, struct kvc_error *err)
 {
     static const char *const others[] = {"certify", "tiers", "cost", "gpu", "curve", "by",
                                          "replicas", "router", "isolate", "why"};
-    const char *text = kvc_cli_value(c->cli, "sample");
-    double rate;
-    if (!text)
-        return KVC_OK;
-    enum kvc_status st = kvc_parse_double(text, "--sample", &rate, err);
-    if (st != KVC_OK || !(rate >= 1e-4 && rate <= 0.125))
-        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--sample", "%.32s is not a share of the "
-                           "trace from 0.0001 to 0.125", text);
     if (!kvc_cli_value(c->cli, "capacity"))
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--sample", "needs --capacity: which "
                            "capacities are worth a look takes the exact curve");
@@ -34,8 +27,25 @@ enum kvc_status kvc_ceiling_sample_words(struct ceiling *c, struct kvc_error *er
         if (kvc_cli_flag(c->cli, others[i]))
             return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--sample", "goes with --capacity and "
                                "--policy only, not with --%s, which is exact", others[i]);
-    c->sample_weight = (uint32_t)(1 / rate + 0.5);
     return KVC_OK;
+}
+
+enum kvc_status kvc_ceiling_sample_words(struct ceiling *c, struct kvc_error *err)
+{
+    enum kvc_status st = kvc_cli_sample(c->cli, &c->sample_weight, err);
+    return st == KVC_OK && c->sample_weight ? check_others(c, err) : st;
+}
+
+enum kvc_status kvc_ceiling_sample_opened(struct ceiling *c, struct kvc_error *err)
+{
+    uint32_t own = c->stats.sample.weight;
+    if (own && c->sample_weight && own != c->sample_weight)
+        return kvc_fail_at(err, KVC_ERR_USAGE, c->path, 0, "--sample", "these are samples of one "
+                           "in %" PRIu32 " already, and can be taken for nothing else", own);
+    if (!own)
+        return KVC_OK;
+    c->sample_weight = own;
+    return check_others(c, err);
 }
 
 static bool worth_sampling(const struct ceiling *c, const struct kvc_sampling *how)
@@ -82,6 +92,11 @@ static enum kvc_status print_json(const struct ceiling *c, const struct kvc_samp
             kvc_json_double(&j, NULL, x->low);
             kvc_json_double(&j, NULL, x->high);
             kvc_json_close(&j);
+            kvc_json_double(&j, "raw_token_hit_rate", x->raw_token_hit_rate);
+            kvc_json_open_array(&j, "token_band");
+            kvc_json_double(&j, NULL, x->token_low);
+            kvc_json_double(&j, NULL, x->token_high);
+            kvc_json_close(&j);
             kvc_json_close(&j);
         }
     kvc_json_close(&j);
@@ -94,16 +109,20 @@ static void print_text(const struct ceiling *c, const struct kvc_sampled *s,
 {
     printf("\nestimates from eight samples of one in %" PRIu32 " of %s subtrees of prompts, each "
            "with %s of the block touches\n(%s are above all subtrees and always kept)\n\n"
-           "%12s  %-10s %12s %23s\n", c->sample_weight, kvc_fmt_count(how->subtrees).s,
-           kvc_fmt_percent(how->kept_share).s, kvc_fmt_percent(how->trunk_share).s, "blocks",
-           "policy", "raw hit rate", "band of 95 %");
+           "%12s  %-10s %36s %36s\n%12s  %-10s %12s %23s %12s %23s\n", c->sample_weight,
+           kvc_fmt_count(how->subtrees).s, kvc_fmt_percent(how->kept_share).s,
+           kvc_fmt_percent(how->trunk_share).s, "", "", "of blocks", "of tokens", "blocks",
+           "policy", "raw hit rate", "band of 95 %", "raw hit rate", "band of 95 %");
     for (size_t i = 0; i < c->n_points; i++)
         for (size_t p = 0; p < c->n_policies; p++) {
             const struct kvc_sampled *x = &s[p * c->n_points + i];
             printf("%12s  %-10s", ceiling_blocks_text(c->point[i].blocks).s, c->policy[p]);
             printf(" %11s%%", kvc_fmt_fixed(100 * x->raw_block_hit_rate, 3, false).s);
             printf(" %10s%%", kvc_fmt_fixed(100 * x->low, 3, false).s);
-            printf(" %10s%%\n", kvc_fmt_fixed(100 * x->high, 3, false).s);
+            printf(" %10s%%", kvc_fmt_fixed(100 * x->high, 3, false).s);
+            printf(" %11s%%", kvc_fmt_fixed(100 * x->raw_token_hit_rate, 3, false).s);
+            printf(" %10s%%", kvc_fmt_fixed(100 * x->token_low, 3, false).s);
+            printf(" %10s%%\n", kvc_fmt_fixed(100 * x->token_high, 3, false).s);
         }
 }
 

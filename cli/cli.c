@@ -406,6 +406,12 @@ void kvc_cli_import_report(const struct kvc_cli *cli, const struct kvc_import_re
 
 void kvc_cli_forgotten(const struct kvc_cli *cli, const struct kvc_trace_stats *s)
 {
+    if (!cli->quiet && s->sample.weight)
+        fprintf(stderr, "kvcast: warning: the trace holds samples of one in %" PRIu32 " subtrees "
+                "of prompts: %" PRIu64 " of %" PRIu64 " requests, in part or whole, of %" PRIu64
+                " input tokens; counts and times of it are not the log's, only rates that ceiling "
+                "gives with a band are\n", s->sample.weight, s->requests, s->sample.requests,
+                s->sample.input_tokens);
     if (cli->quiet || !s->forgotten_blocks)
         return;
     fprintf(stderr, "kvcast: warning: prefixes untouched for %.6g h were forgotten at import (%"

@@ -257,6 +257,8 @@ static enum kvc_status open_trace(struct ceiling *c, struct kvc_error *err)
         kvc_trace_stats(c->trace, &c->stats);
     if (st == KVC_OK)
         kvc_cli_forgotten(c->cli, &c->stats);
+    if (st == KVC_OK)
+        st = kvc_ceiling_sample_opened(c, err);
     const char *field = kvc_cli_value(c->cli, "isolate");
     if (st == KVC_OK && field && field == c->import.tenant_field && !c->trace->n_tenants)
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--isolate",

@@ -15,6 +15,9 @@ static const struct kvc_cli_option options[] = {
     {"o", "T.kvt", NULL, "where the trace goes; written whole or not at all"},
     {"format", "NAME", "auto", "format of the logs, one of those below"},
     KVC_CLI_LOG_OPTIONS,
+    {"sample", "SHARE", NULL,
+     "keep only samples of that share of the prefix trees (0.001), for logs beyond memory: for "
+     "ceiling, which takes their rates, with bands, for those of the log"},
     {"compare-readers", NULL, NULL,
      "read each row twice, fast and with care, and fail where the two differ: slow, for checking"},
     {NULL, NULL, NULL, NULL},
@@ -135,6 +138,8 @@ static int run(struct kvc_cli *cli)
     int rc = kvc_cli_import_options(cli, &io);
     if (rc != KVC_EXIT_OK)
         return rc;
+    if (kvc_cli_sample(cli, &io.sample_weight, &err) != KVC_OK)
+        return kvc_cli_fail(cli, &err);
     io.compare_readers = kvc_cli_flag(cli, "compare-readers");
     io.estimate = kvc_cli_estimate(cli, &io.estimate_user);
     char folder[4096];

@@ -85,6 +85,21 @@ int kvc_cli_import_options(struct kvc_cli *cli, struct kvc_import_options *out)
     return KVC_EXIT_OK;
 }
 
+enum kvc_status kvc_cli_sample(const struct kvc_cli *cli, uint32_t *weight, struct kvc_error *err)
+{
+    const char *text = kvc_cli_value(cli, "sample");
+    double rate;
+    *weight = 0;
+    if (!text)
+        return KVC_OK;
+    if (kvc_parse_double(text, "--sample", &rate, err) != KVC_OK ||
+        !(rate >= 1e-4 && rate <= 0.125))
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--sample", "%.32s is not a share of the "
+                           "trace from 0.0001 to 0.125", text);
+    *weight = (uint32_t)(1 / rate + 0.5);
+    return KVC_OK;
+}
+
 bool kvc_cli_same_file(const char *a, const char *b)
 {
     struct stat x, y;
@@ -148,6 +163,15 @@ void kvc_cli_json_trace(struct kvc_json *j, const struct kvc_trace_stats *s)
         kvc_json_double(j, "forget_s", (double)s->forget_ns * 1e-9);
         kvc_json_u64(j, "forgotten_blocks", s->forgotten_blocks);
         kvc_json_u64(j, "unjudged_tokens", s->unjudged_tokens);
+    }
+    if (s->sample.weight) {
+        kvc_json_open_object(j, "sample_of"); /* the whole log */
+        kvc_json_u64(j, "one_in", s->sample.weight);
+        kvc_json_u64(j, "requests", s->sample.requests);
+        kvc_json_u64(j, "input_tokens", s->sample.input_tokens);
+        kvc_json_u64(j, "output_tokens", s->sample.output_tokens);
+        kvc_json_u64(j, "block_touches", s->sample.block_touches);
+        kvc_json_close(j);
     }
     kvc_json_string(j, "digest", s->digest);
     kvc_json_close(j);

@@ -50,6 +50,8 @@ void kvc_cli_json_begin(struct kvc_json *j, const char *schema);
 /* .. and ends, and goes to stdout. Fails only when memory runs out. */
 enum kvc_status kvc_cli_json_print(struct kvc_json *j, struct kvc_error *err);
 /* "trace": {..} with the keys of ceiling --json and some more. */
+/* One in how many --sample says, 0 where it is not given. */
+enum kvc_status kvc_cli_sample(const struct kvc_cli *cli, uint32_t *weight, struct kvc_error *err);
 void kvc_cli_json_trace(struct kvc_json *j, const struct kvc_trace_stats *stats);
 /* "import": {..}: rows, and what became of them. */
 void kvc_cli_json_report(struct kvc_json *j, const struct kvc_import_report *report);

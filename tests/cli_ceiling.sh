@@ -87,6 +87,16 @@ holds "FP8 halves a block" '"capacity_blocks":6,'
 "$kvcast" ceiling "$dir/t.jsonl" --capacity 3 --curve 2>/dev/null >"$dir/flat"
 holds "the text has the same rates" "61.454%" "53.846%" "46.154%"
 
+"$kvcast" import "$dir/t.jsonl" --sample 0.125 -o "$dir/sample.kvt" 2>"$dir/err"
+report $? "an import keeps samples"
+grep -q "counts and times of it are not the log's" "$dir/err"; report $? "and says what they are not"
+"$kvcast" ceiling "$dir/sample.kvt" --capacity 3 --policy lru,opt --json 2>/dev/null |
+    sed -n '/"sample": {/,$p' >"$dir/a"
+"$kvcast" import "$dir/t.jsonl" -o "$dir/whole.kvt" --quiet 2>/dev/null
+"$kvcast" ceiling "$dir/whole.kvt" --sample 0.125 --capacity 3 --policy lru,opt --json 2>/dev/null |
+    sed -n '/"sample": {/,$p' >"$dir/b"
+[ -s "$dir/a" ] && cmp -s "$dir/a" "$dir/b"; report $? "samples drawn on the way tell what samples of the whole do"
+
 printf '%s\n' '{"timestamp": 0, "input_length": 900, "output_length": 5}' \
     '{"timestamp": 9, "input_length": 900, "output_length": 5}' >"$dir/t.jsonl"
 if ceiling --capacity 5 --curve; then
@@ -119,6 +129,10 @@ refused "a GPU without a model" 2 "needs --model" ceiling x --gpu h100-sxm
 "$kvcast" ceiling "$dir/t.jsonl" --capacity 3 --policy all --admission second:times=3 --quiet --json | cmp -s - "$dir/a"
 report $? "is what --admission makes of it"
 refused "all with none" 2 "there is no admission policy" ceiling "$dir/t.jsonl" --capacity 3 --policy all+secnd
+refused "a replay of samples" 3 "load is not the log's" replay "$dir/sample.kvt" --model llama-3.1-8b --gpu h100-sxm
+refused "what is exact of samples" 2 "not with --curve" ceiling "$dir/sample.kvt" --capacity 3 --curve
+refused "samples of samples" 2 "one in 8 already" ceiling "$dir/sample.kvt" --capacity 3 --sample 0.1
+refused "samples that forget" 2 "give one" import "$dir/t.jsonl" --sample 0.1 --forget 1h -o "$dir/none.kvt"
 refused "a sample that is most of it" 2 "0.0001 to 0.125" ceiling x --sample 0.5
 refused "a sample without capacities" 2 "needs --capacity" ceiling x --sample 0.1
 refused "a sample of what is exact" 2 "not with --certify" ceiling x --sample 0.1 --capacity 3 --certify

@@ -96,7 +96,8 @@ static bool order_segments(struct kvc_trace *t, struct kvc_spill *spill)
         remap(t->output_seg, t->n_requests, r.number);
         remap(t->seg_parent, n, r.number);
         ok = permute(t, &t->seg_parent, &r) && permute(t, &t->seg_len, &r) &&
-             permute(t, &t->seg_depth, &r);
+             permute(t, &t->seg_depth, &r) &&
+             (!t->seg_draw || permute(t, &t->seg_draw, &r));
     }
     kvc_free(stack);
     end(&r);

@@ -15,6 +15,10 @@
  *   request.input_tokens, output_tokens, prompt_segment, output_segment, session, namespace,
  *   model, cached_tokens u32;  request.status, output_unknown u8
  *   segment.parent, segment.length u32
+ *   segment.draw         u32   hash of the first block; of a sample, its number or 2^32 - 1
+ *   sample               u64   one in so many, seed, requests, input and output tokens, block
+ *                              touches, their tokens, blocks below the cuts and their squares:
+ *                              where the rows are a sample
  *   text.breaks          u64   as of break_column.h
  *   import.numbers       u64   as of report_column.h; import.texts u8 with it
  *   names.namespace, names.model  bytes, each name ending in NUL

@@ -215,9 +215,30 @@ static enum kvc_status read_forgotten(struct reader *r, struct kvc_trace *t)
     return status;
 }
 
+static enum kvc_status read_sample(struct reader *r, struct kvc_trace *t)
+{
+    uint64_t *v = NULL, n = 0;
+    enum kvc_status status = column(r, "sample", KVC_KVT_U64, UINT64_MAX, &n, &v);
+    if (status == KVC_OK && v &&
+        (n < 9 || v[0] < KVC_SAMPLES || v[0] > UINT32_MAX || v[2] < t->n_requests || v[6] > v[3]))
+        status = damaged(r, "sample", "an impossible sample");
+    if (status == KVC_OK && v)
+        t->sample = (struct kvc_sample_totals){
+            .weight = (uint32_t)v[0], .seed = v[1], .requests = v[2], .input_tokens = v[3],
+            .output_tokens = v[4], .block_touches = v[5], .block_tokens = v[6],
+            .own_blocks = v[7], .own_squares = v[8] };
+    kvc_free(v);
+    return status;
+}
+
 static enum kvc_status read_columns(struct reader *r, struct kvc_trace *t)
 {
-    struct {
+    enum kvc_status status = read_meta(r, t);
+    if (status == KVC_OK)
+        status = read_forgotten(r, t);
+    if (status == KVC_OK)
+        status = read_sample(r, t);
+    const struct {
         const char *name;
         enum kvc_kvt_type type;
         void *out;
@@ -237,10 +258,8 @@ static enum kvc_status read_columns(struct reader *r, struct kvc_trace *t)
         { "request.cached_tokens", KVC_KVT_U32, &t->cached_tokens, false, false },
         { "segment.parent", KVC_KVT_U32, &t->seg_parent, true, true },
         { "segment.length", KVC_KVT_U32, &t->seg_len, true, true },
+        { "segment.draw", KVC_KVT_U32, &t->seg_draw, true, t->sample.weight != 0 },
     };
-    enum kvc_status status = read_meta(r, t);
-    if (status == KVC_OK)
-        status = read_forgotten(r, t);
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]) && status == KVC_OK; i++) {
         status = column(r, wanted[i].name, wanted[i].type,
                         wanted[i].segments ? t->n_segments : t->n_requests, NULL, wanted[i].out);

@@ -203,11 +203,17 @@ static void put_columns(struct writer *w, const struct kvc_trace *t)
     put_column(w, "request.cached_tokens", KVC_KVT_U32, t->cached_tokens, n);
     put_column(w, "segment.parent", KVC_KVT_U32, t->seg_parent, t->n_segments);
     put_column(w, "segment.length", KVC_KVT_U32, t->seg_len, t->n_segments);
+    put_column(w, "segment.draw", KVC_KVT_U32, t->seg_draw, t->n_segments);
     put_names(w, "names.namespace", t->tenant_names, t->n_tenants);
     put_names(w, "names.model", t->model_names, t->n_models);
     uint64_t forgotten[3] = { t->forget_ns, t->forgotten_blocks, t->unjudged_tokens };
     if (t->forgotten_blocks)
         put_column(w, "forgotten", KVC_KVT_U64, forgotten, 3);
+    const struct kvc_sample_totals *s = &t->sample;
+    uint64_t sample[9] = { s->weight, s->seed, s->requests, s->input_tokens, s->output_tokens,
+                           s->block_touches, s->block_tokens, s->own_blocks, s->own_squares };
+    if (s->weight)
+        put_column(w, "sample", KVC_KVT_U64, sample, 9);
     put_breaks(w, t);
     put_report(w, t);
     put_column(w, "digest", KVC_KVT_U8, t->digest, strlen(t->digest));
@@ -221,7 +227,7 @@ static uint64_t column_bytes(const struct kvc_trace *t)
                                        t->cached_tokens };
     for (size_t i = 0; i < sizeof(narrow) / sizeof(narrow[0]); i++)
         row += narrow[i] ? 4 : 0;
-    return row * t->n_requests + 8 * (uint64_t)t->n_segments;
+    return row * t->n_requests + (t->seg_draw ? 12u : 8u) * (uint64_t)t->n_segments;
 }
 
 static void put_file(struct writer *w, const struct kvc_trace *t)

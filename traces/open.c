@@ -26,6 +26,7 @@ static const char *option_of_logs(const struct kvc_import_options *o)
         { o->tokenizer, "--tokenizer" },
         { o->csv_columns, "--csv-columns" },
         { o->forget_ns, "--forget" },
+        { o->sample_weight, "--sample" },
         { o->anonymize, "--anonymize" },
     };
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)

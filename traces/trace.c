@@ -57,6 +57,7 @@ void kvc_trace_destroy(struct kvc_trace *t)
     kvc_trace_drop(t, &t->seg_parent);
     kvc_trace_drop(t, &t->seg_len);
     kvc_trace_drop(t, &t->seg_depth);
+    kvc_trace_drop(t, &t->seg_draw);
     free_names(t->tenant_names, t->n_tenants);
     free_names(t->model_names, t->n_models);
     kvc_free(t);
@@ -177,7 +178,7 @@ void kvc_trace_stats(const struct kvc_trace *t, struct kvc_trace_stats *out)
                                  .tenants = t->n_tenants ? t->n_tenants : 1,
                                  .models = t->n_models, .forget_ns = t->forget_ns,
                                  .forgotten_blocks = t->forgotten_blocks,
-                                 .unjudged_tokens = t->unjudged_tokens,
+                                 .unjudged_tokens = t->unjudged_tokens, .sample = t->sample,
                                  .has_prefix = t->n_segments > 0 };
     uint32_t *level = segment_levels(t);
     count_touched(t, &s);

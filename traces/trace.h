@@ -9,6 +9,8 @@
 #ifndef KVC_TRACES_TRACE_H
 #define KVC_TRACES_TRACE_H
 
+#include "base/rng.h"
+
 #include <kvcast/kvcast.h>
 
 #define KVC_SEG_NONE UINT32_MAX
@@ -18,6 +20,27 @@ enum kvc_row_status {
     KVC_ROW_FAILED = 1,   /* got no answer; imported without ids, and never replayed */
     KVC_ROW_CANCELLED = 2 /* given up by the client; what it got is its output */
 };
+
+/* ---- samples of prefix trees, see sim/ceiling/ceiling_sample.c ---- */
+
+#define KVC_SAMPLES 8 /* disjoint ones */
+#define KVC_SAMPLE_TRUNK UINT32_MAX
+/* Where the trees are cut shows in the first requests with ids, so that it can be told while a log
+ * streams by: above the cuts, these requests' blocks come to more than this share of a sample. */
+#define KVC_SAMPLE_ROWS ((uint64_t)1 << 16)
+#define KVC_SAMPLE_UNIT_SHARE 0.05
+
+/* What draws the block id below depth others; root tells whose ids they are. */
+static inline uint32_t kvc_sample_hash(uint64_t root, uint32_t depth, uint64_t id)
+{
+    return (uint32_t)(kvc_mix64(kvc_mix64(kvc_mix64(root) ^ depth) ^ id) >> 32);
+}
+
+/* Which of weight disjoint samples that is in. */
+static inline uint32_t kvc_sample_number(uint64_t seed, uint32_t hash, uint32_t weight)
+{
+    return (uint32_t)(kvc_mix64(kvc_mix64(seed + 1) ^ hash) % weight);
+}
 
 /* A column that is a file's pages, see base/spill.h. */
 struct kvc_mapped_column {
@@ -75,6 +98,9 @@ struct kvc_trace {
     uint32_t *seg_parent; /* KVC_SEG_NONE = root */
     uint32_t *seg_len;    /* blocks */
     uint32_t *seg_depth;  /* blocks above it on its path */
+    uint32_t *seg_draw;   /* hash of its first block, by which a sample draws it; in a sample the number
+                             of the sample it is in, or KVC_SAMPLE_TRUNK. NULL: not kept */
+    struct kvc_sample_totals sample; /* all 0 where the trace is all of a log */
 
     uint32_t n_breaks; /* where texts part, most lost tokens first */
     struct kvc_break *breaks;

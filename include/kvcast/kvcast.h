@@ -118,6 +118,8 @@ struct kvc_import_options {
     void (*estimate)(void *user, const struct kvc_import_estimate *estimate);
     void *estimate_user;
     const char *where; /* "tenant=NAME,model=NAME": keep their requests, of a .kvt too; NULL = all */
+    uint32_t sample_weight; /* keep samples of one in so many subtrees of prompts, 8 at least, drawn
+                               with the seed, in place of all; 0 = all (docs/ceilings.md) */
 };
 
 /* Something that happened to rows and is worth knowing, in words. */
@@ -214,6 +216,15 @@ KVC_API void kvc_trace_destroy(struct kvc_trace *trace); /* NULL is fine */
 /* Names of the formats, NULL-terminated, static. */
 KVC_API const char *const *kvc_trace_formats(void);
 
+/* Of the log that a sample was drawn from; weight 0: the trace is no sample. */
+struct kvc_sample_totals {
+    uint32_t weight; /* one in so many subtrees is in each of the samples */
+    uint64_t seed;
+    uint64_t requests, input_tokens, output_tokens; /* output_tokens: those stated */
+    uint64_t block_touches, block_tokens; /* blocks of prompts, and their tokens */
+    uint64_t own_blocks, own_squares; /* blocks of prompts below the cuts, sum and sum of squares */
+};
+
 struct kvc_trace_stats {
     uint64_t requests, input_tokens, output_tokens;
     uint64_t span_ns, distinct_arrivals;
@@ -231,6 +242,7 @@ struct kvc_trace_stats {
     uint64_t forget_ns, forgotten_blocks, unjudged_tokens; /* as in the import's report */
     uint64_t unknown_outputs; /* requests of which the log doesn't say how much they generated: none
                                  of it is in output_tokens */
+    struct kvc_sample_totals sample;
 };
 KVC_API void kvc_trace_stats(const struct kvc_trace *trace, struct kvc_trace_stats *out);
 
@@ -358,9 +370,11 @@ KVC_API enum kvc_status kvc_ceiling_cost(const struct kvc_trace *trace, const do
                                          uint64_t capacity_blocks, struct kvc_cost_bound *out,
                                          struct kvc_error *err);
 /* Rates from samples of whole prefix trees, for traces that take too long or too much memory beside
- * them: one in weight (>= 8) subtrees is drawn, eight disjoint times; docs/ceilings.md. */
+ * them: one in weight (>= 8) subtrees is drawn, eight disjoint times; docs/ceilings.md. Of a trace
+ * that is a sample, weight and seed are its own whatever is given. */
 struct kvc_sampled {
     double raw_block_hit_rate, low, high; /* the band is meant to hold the exact rate in 95 % */
+    double raw_token_hit_rate, token_low, token_high;
 };
 struct kvc_sampling {
     uint64_t subtrees;  /* to draw from */

@@ -27,6 +27,16 @@ static enum kvc_status check_limits(const struct kvc_trace *t, struct kvc_error 
 enum kvc_status kvc_ceiling_view(struct kvc_ceiling_view *out, const struct kvc_trace *t,
                                  struct kvc_error *err)
 {
+    if (t->sample.weight)
+        return kvc_fail(err, KVC_ERR_INPUT, "the trace holds samples of one in %u subtrees of "
+                        "prompts, of which 'kvcast ceiling T.kvt --capacity LIST' tells rates with "
+                        "bands; for anything else import all of the log", t->sample.weight);
+    return kvc_ceiling_view_sampled(out, t, err);
+}
+
+enum kvc_status kvc_ceiling_view_sampled(struct kvc_ceiling_view *out, const struct kvc_trace *t,
+                                         struct kvc_error *err)
+{
     enum kvc_status status = check_limits(t, err);
     if (status)
         return status;

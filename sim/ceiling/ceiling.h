@@ -26,13 +26,16 @@ struct kvc_ceiling_view {
  * 32 FLOP for each token before it, of an 8B model without sliding windows. Assumed. */
 #define KVC_COST_TOKENS 32768
 
-/* The trace as it is. KVC_ERR_LIMIT beyond 2^32 - 2 requests or distinct blocks. */
+/* The trace as it is, unless it is a sample: no figure of it is one of the log. KVC_ERR_LIMIT beyond 2^32 - 2 requests or distinct blocks. */
 enum kvc_status kvc_ceiling_view(struct kvc_ceiling_view *out, const struct kvc_trace *trace,
                                  struct kvc_error *err);
 /* The trace without partial tails: requests touch, and caches store, full blocks only, as engines
  * and tiers do. Segments that end in somebody's partial block are cut before it. */
 enum kvc_status kvc_ceiling_view_full(struct kvc_ceiling_view *out, const struct kvc_trace *trace,
                                       struct kvc_error *err);
+/* The same of samples as well. */
+enum kvc_status kvc_ceiling_view_sampled(struct kvc_ceiling_view *out,
+                                         const struct kvc_trace *trace, struct kvc_error *err);
 void kvc_ceiling_view_clear(struct kvc_ceiling_view *view);
 
 /* Leading runs may be asked for by request: runs[n_requests], or NULL; of the first capacity. */

@@ -6,7 +6,10 @@
  * much of the trace its top is kept always and what hangs from it is drawn: cuts lie as high as
  * they can without a subtree of more than KVC_SAMPLE_UNIT_SHARE of a sample. In the view a drawn
  * block is as long as weight blocks, one that is kept always as long as itself, so capacities and
- * algorithms stay what they are. */
+ * algorithms stay what they are.
+ *
+ * A trace may be the samples already, drawn while its log streamed by: forest_sample.c cuts and
+ * draws alike. */
 #include "sim/ceiling/ceiling_sample.h"
 
 #include "base/alloc.h"
@@ -15,71 +18,96 @@
 
 #include <string.h>
 
-/* Block touches of every subtree, by its root; requests by their last segment come in count. */
-static void add_up(const struct kvc_ceiling_view *v, uint64_t *count, uint64_t *touches)
+/* What the first prompts that pass each segment come to in blocks; returns those of all of them. */
+static uint64_t add_up(const struct kvc_ceiling_view *v, uint64_t *passing)
 {
-    for (uint64_t r = 0; r < v->n_requests; r++)
-        if (v->prompt_seg[r] != KVC_SEG_NONE)
-            count[v->prompt_seg[r]]++;
-    for (uint32_t s = v->n_segments; s-- > 0;) {
-        uint32_t up = v->seg_parent[s];
-        touches[s] += count[s] * v->seg_len[s];
-        if (up == KVC_SEG_NONE)
+    uint64_t rows = 0, all = 0;
+    for (uint64_t r = 0; r < v->n_requests && rows < KVC_SAMPLE_ROWS; r++) {
+        uint32_t p = v->prompt_seg[r];
+        if (p == KVC_SEG_NONE)
             continue;
-        count[up] += count[s];
-        touches[up] += touches[s];
+        rows++;
+        passing[p] += v->seg_depth[p] + v->seg_len[p];
+        all += v->seg_depth[p] + v->seg_len[p];
+    }
+    for (uint32_t s = v->n_segments; s-- > 0;)
+        if (v->seg_parent[s] != KVC_SEG_NONE)
+            passing[v->seg_parent[s]] += passing[s];
+    return all;
+}
+
+/* passing NULL: the trace is a sample, cut when it was drawn. */
+static void cut(struct kvc_sampler *s, const uint64_t *passing, uint64_t all)
+{
+    const struct kvc_ceiling_view *v = s->v;
+    double most = KVC_SAMPLE_UNIT_SHARE * (double)all / s->weight;
+    for (uint32_t i = 0; i < v->n_segments; i++) {
+        uint32_t up = v->seg_parent[i], above = up == KVC_SEG_NONE ? up : s->unit[up];
+        bool trunk = passing ? (double)passing[i] > most
+                             : s->trace->seg_draw[i] == KVC_SAMPLE_TRUNK;
+        s->unit[i] = above != KVC_SEG_NONE ? above : trunk ? KVC_SEG_NONE : i;
+        s->units += s->unit[i] == i;
     }
 }
 
-static void cut(struct kvc_sampler *s, const uint64_t *count, const uint64_t *touches)
+/* Blocks of the path to a segment that lie above the cuts. */
+static uint32_t trunk_blocks(const struct kvc_sampler *s, uint32_t segment)
 {
     const struct kvc_ceiling_view *v = s->v;
-    for (uint32_t i = 0; i < v->n_segments; i++)
-        s->touches += v->seg_parent[i] == KVC_SEG_NONE ? touches[i] : 0;
-    double most = KVC_SAMPLE_UNIT_SHARE * (double)s->touches / s->weight;
-    for (uint32_t i = 0; i < v->n_segments; i++) {
-        uint32_t up = v->seg_parent[i], above = up == KVC_SEG_NONE ? up : s->unit[up];
-        bool trunk = above == KVC_SEG_NONE && (double)touches[i] > most;
-        s->unit[i] = trunk ? KVC_SEG_NONE : above == KVC_SEG_NONE ? i : above;
-        s->units += s->unit[i] == i;
-        s->trunk_touches += trunk ? count[i] * v->seg_len[i] : 0;
-    }
+    uint32_t unit = s->unit[segment];
+    return unit == KVC_SEG_NONE ? v->seg_depth[segment] + v->seg_len[segment] : v->seg_depth[unit];
 }
 
 /* Half of a touched block's own prompt lies above it in a recency stack, on average. */
-static void weigh_prompts(struct kvc_sampler *s)
+static void add_totals(struct kvc_sampler *s)
 {
     const struct kvc_ceiling_view *v = s->v;
-    double blocks = 0, squares = 0;
+    const struct kvc_sample_totals *of = &s->trace->sample;
+    uint64_t own = 0, squares = 0, tokens = 0, in_blocks = 0;
     for (uint64_t r = 0; r < v->n_requests; r++) {
-        uint32_t p = v->prompt_seg[r], unit = p == KVC_SEG_NONE ? p : s->unit[p];
-        if (unit == KVC_SEG_NONE)
+        uint32_t p = v->prompt_seg[r];
+        tokens += v->input_tokens[r];
+        if (p == KVC_SEG_NONE)
             continue;
-        double n = v->seg_depth[p] + v->seg_len[p] - v->seg_depth[unit];
-        blocks += n;
-        squares += n * n;
+        uint64_t n = v->seg_depth[p] + v->seg_len[p], top = trunk_blocks(s, p);
+        uint64_t whole = n * v->block_tokens;
+        in_blocks += whole < v->input_tokens[r] ? whole : v->input_tokens[r];
+        s->touches += n;
+        s->trunk_touches += top;
+        own += n - top;
+        squares += (n - top) * (n - top);
     }
-    s->own_blocks = blocks > 0 ? squares / blocks : 0;
+    if (of->weight) {
+        s->touches = of->block_touches;
+        s->units = s->units * of->weight / KVC_SAMPLES; /* about */
+        own = of->own_blocks;
+        squares = of->own_squares;
+        tokens = of->input_tokens;
+        in_blocks = of->block_tokens;
+    }
+    s->own_blocks = own ? (double)squares / (double)own : 0;
+    s->token_share = tokens ? (double)in_blocks / (double)tokens : 0;
 }
 
-enum kvc_status kvc_sampler_init(struct kvc_sampler *s, const struct kvc_ceiling_view *v,
-                                 uint32_t weight, uint64_t seed, struct kvc_error *err)
+enum kvc_status kvc_sampler_init(struct kvc_sampler *s, const struct kvc_trace *trace,
+                                 const struct kvc_ceiling_view *v, uint32_t weight,
+                                 uint64_t seed, struct kvc_error *err)
 {
-    *s = (struct kvc_sampler){.v = v, .weight = weight, .seed = seed};
-    uint64_t *count = kvc_calloc(v->n_segments, sizeof(*count));
-    uint64_t *touches = kvc_calloc(v->n_segments, sizeof(*touches));
+    const struct kvc_sample_totals *of = &trace->sample;
+    *s = (struct kvc_sampler){.trace = trace, .v = v, .weight = of->weight ? of->weight : weight,
+                              .seed = of->weight ? of->seed : seed};
+    uint64_t *passing = kvc_calloc(v->n_segments, sizeof(*passing));
     s->unit = kvc_malloc(v->n_segments, sizeof(*s->unit));
     s->kept = kvc_malloc(v->n_segments, sizeof(*s->kept));
-    bool ready = count && touches && s->unit && s->kept;
+    bool ready = passing && s->unit && s->kept;
     if (ready) {
-        add_up(v, count, touches);
-        cut(s, count, touches);
-        weigh_prompts(s);
+        uint64_t all = of->weight ? 0 : add_up(v, passing);
+        cut(s, of->weight ? NULL : passing, all);
+        add_totals(s);
     } else {
         kvc_sampler_clear(s);
     }
-    kvc_free(count);
-    kvc_free(touches);
+    kvc_free(passing);
     return ready ? KVC_OK : kvc_fail_nomem(err);
 }
 
@@ -92,7 +120,10 @@ void kvc_sampler_clear(struct kvc_sampler *s)
 
 static bool drawn(const struct kvc_sampler *s, uint32_t unit, uint32_t number)
 {
-    return kvc_mix64(kvc_mix64(s->seed + 1) ^ unit) % s->weight == number;
+    const uint32_t *draw = s->trace->seg_draw;
+    if (s->trace->sample.weight)
+        return draw[unit] == number;
+    return kvc_sample_number(s->seed, draw ? draw[unit] : unit, s->weight) == number;
 }
 
 /* Numbers the segments of the sample. */
@@ -133,8 +164,18 @@ static uint32_t last_kept(const struct kvc_sampler *s, uint32_t segment)
     return s->v->seg_parent[s->unit[segment]];
 }
 
-static void copy_requests(const struct kvc_sampler *s, struct kvc_ceiling_view *out,
-                          uint64_t *arrival_ns, uint64_t *touches)
+/* Tokens of the n blocks of a prompt that are in the sample, as many times as they count there. */
+static uint64_t weighted_tokens(const struct kvc_sampler *s, uint64_t r, uint32_t last)
+{
+    const struct kvc_ceiling_view *v = s->v;
+    uint64_t top = trunk_blocks(s, last), n = v->seg_depth[last] + v->seg_len[last];
+    uint64_t whole = n * v->block_tokens, times = n > top ? s->weight : 1;
+    uint64_t lacking = whole > v->input_tokens[r] ? whole - v->input_tokens[r] : 0;
+    return (top + s->weight * (n - top)) * v->block_tokens - times * lacking;
+}
+
+static bool copy_requests(const struct kvc_sampler *s, struct kvc_ceiling_view *out,
+                          uint64_t *arrival_ns, uint32_t *tokens, uint64_t *touches)
 {
     const struct kvc_ceiling_view *v = s->v;
     uint64_t n = 0;
@@ -144,11 +185,16 @@ static void copy_requests(const struct kvc_sampler *s, struct kvc_ceiling_view *
         if (last == KVC_SEG_NONE)
             continue;
         *touches += v->seg_depth[last] + v->seg_len[last];
+        uint64_t weighted = weighted_tokens(s, r, last);
+        if (weighted > UINT32_MAX)
+            return false;
+        tokens[n] = (uint32_t)weighted;
         out->owned[0][n] = s->kept[last];
         if (arrival_ns)
             arrival_ns[n] = v->arrival_ns[r];
         n++;
     }
+    return true;
 }
 
 enum kvc_status kvc_sample_view(struct kvc_sampler *s, uint32_t number,
@@ -161,7 +207,7 @@ enum kvc_status kvc_sample_view(struct kvc_sampler *s, uint32_t number,
     w.n_segments = number_segments(s, number);
     for (uint64_t r = 0; r < v->n_requests; r++)
         w.n_requests += last_kept(s, v->prompt_seg[r]) != KVC_SEG_NONE;
-    uint32_t *tokens = kvc_calloc(w.n_requests, sizeof(*tokens)); /* not known of a sample */
+    uint32_t *tokens = kvc_calloc(w.n_requests, sizeof(*tokens));
     for (int i = 0; i < 4; i++)
         w.owned[i] = kvc_malloc(i ? w.n_segments : w.n_requests, sizeof(uint32_t));
     if (v->arrival_ns)
@@ -172,13 +218,13 @@ enum kvc_status kvc_sample_view(struct kvc_sampler *s, uint32_t number,
     if (!tokens || !w.owned[0] || !w.owned[1] || !w.owned[2] || !w.owned[3] ||
         (v->arrival_ns && !arrival_ns))
         status = kvc_fail_nomem(err);
-    else if (!copy_segments(s, &w))
-        status = kvc_fail(err, KVC_ERR_LIMIT, "the sample stands for 2^32 blocks or more");
+    else if (!copy_segments(s, &w) || !copy_requests(s, &w, arrival_ns, tokens, touches))
+        status = kvc_fail(err, KVC_ERR_LIMIT, "the sample stands for 2^32 blocks or more, or a "
+                          "prompt in it for so many tokens: take a larger share");
     if (status) {
         kvc_sample_clear(&w);
         return status;
     }
-    copy_requests(s, &w, arrival_ns, touches);
     w.prompt_seg = w.owned[0];
     w.seg_parent = w.owned[1];
     w.seg_len = w.owned[2];

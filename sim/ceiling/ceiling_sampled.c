@@ -19,7 +19,7 @@
 /* policy as the table of policies spells it. */
 static enum kvc_status rates_of(const struct kvc_ceiling_view *v, const char *policy,
                                 const uint64_t *capacity, size_t n, double *rate,
-                                struct kvc_error *err)
+                                double *token_rate, struct kvc_error *err)
 {
     struct kvc_hits *hits = kvc_calloc(n, sizeof(*hits));
     if (!hits)
@@ -29,8 +29,11 @@ static enum kvc_status rates_of(const struct kvc_ceiling_view *v, const char *po
                              : strcmp(policy, "opt") == 0
                                  ? kvc_ceiling_opt_of(v, capacity, n, hits, NULL, err)
                                  : kvc_ceiling_runs_of(v, policy, capacity, n, hits, NULL, err);
-    for (size_t i = 0; i < n && !status; i++)
-        rate[i] = hits[i].blocks ? (double)hits[i].raw_hit_blocks / (double)hits[i].blocks : 0;
+    for (size_t i = 0; i < n && !status; i++) {
+        const struct kvc_hits *h = &hits[i];
+        rate[i] = h->blocks ? (double)h->raw_hit_blocks / (double)h->blocks : 0;
+        token_rate[i] = h->tokens ? (double)h->raw_hit_tokens / (double)h->tokens : 0;
+    }
     kvc_free(hits);
     return status;
 }
@@ -47,23 +50,36 @@ static double mean_of(const double *rate, size_t stride, double *half)
     return mean;
 }
 
-static void conclude(const double *rate, size_t n, struct kvc_sampled *out)
+/* Of point i, from the rates of all samples at its three capacities. */
+static double conclude(const double *rate, size_t i, size_t n, double *low, double *high)
+{
+    double half[3], mean[3];
+    for (size_t k = 0; k < 3; k++)
+        mean[k] = mean_of(rate + 3 * i + k, 3 * n, &half[k]);
+    double wide = fmax(half[0], fmax(half[1], half[2]));
+    *low = fmax(0, fmin(fmin(mean[0], mean[2]), mean[1]) - wide);
+    *high = fmin(1, fmax(fmax(mean[0], mean[2]), mean[1]) + wide);
+    return mean[1];
+}
+
+/* Tokens beyond the blocks of their prompts are never hit. */
+static void conclude_all(const double *rate, const double *token_rate, size_t n, double share,
+                         struct kvc_sampled *out)
 {
     for (size_t i = 0; i < n; i++) {
-        double half[3], mean[3];
-        for (size_t k = 0; k < 3; k++)
-            mean[k] = mean_of(rate + 3 * i + k, 3 * n, &half[k]);
-        double low = fmin(mean[0], mean[2]), high = fmax(mean[0], mean[2]);
-        double wide = fmax(half[0], fmax(half[1], half[2]));
-        out[i] = (struct kvc_sampled){.raw_block_hit_rate = mean[1],
-                                      .low = fmax(0, fmin(low, mean[1]) - wide),
-                                      .high = fmin(1, fmax(high, mean[1]) + wide)};
+        struct kvc_sampled *o = &out[i];
+        o->raw_block_hit_rate = conclude(rate, i, n, &o->low, &o->high);
+        o->raw_token_hit_rate = conclude(token_rate, i, n, &o->token_low, &o->token_high);
+        o->raw_token_hit_rate *= share;
+        o->token_low *= share;
+        o->token_high *= share;
     }
 }
 
 static enum kvc_status run_samples(struct kvc_sampler *s, const char *policy,
                                    const uint64_t *capacity, size_t n, double *rate,
-                                   struct kvc_sampling *how, struct kvc_error *err)
+                                   double *token_rate, struct kvc_sampling *how,
+                                   struct kvc_error *err)
 {
     enum kvc_status status = KVC_OK;
     for (uint32_t k = 0; k < KVC_SAMPLES && !status; k++) {
@@ -74,7 +90,8 @@ static enum kvc_status run_samples(struct kvc_sampler *s, const char *policy,
             break;
         how->kept_share += s->touches
                                ? (double)touches / (double)s->touches / KVC_SAMPLES : 0;
-        status = rates_of(&w, policy, capacity, 3 * n, rate + k * 3 * n, err);
+        status = rates_of(&w, policy, capacity, 3 * n, rate + k * 3 * n,
+                          token_rate + k * 3 * n, err);
         kvc_sample_clear(&w);
     }
     return status;
@@ -91,25 +108,26 @@ enum kvc_status kvc_ceiling_sample(const struct kvc_trace *trace, const char *po
     const char *name;
     enum kvc_status status = kvc_ceiling_find_policy(&name, policy, err);
     if (!status)
-        status = kvc_ceiling_view(&v, trace, err);
-    if (!status && weight < KVC_SAMPLES)
+        status = kvc_ceiling_view_sampled(&v, trace, err);
+    if (!status && !trace->sample.weight && weight < KVC_SAMPLES)
         status = kvc_fail(err, KVC_ERR_USAGE, "a sample is one in %d or less", KVC_SAMPLES);
     if (!status)
-        status = kvc_sampler_init(&s, &v, weight, seed, err);
+        status = kvc_sampler_init(&s, trace, &v, weight, seed, err);
     if (status)
         return status;
     uint64_t *capacity = kvc_malloc(3 * n, sizeof(*capacity));
-    double *rate = kvc_calloc(3 * n * KVC_SAMPLES, sizeof(*rate));
+    double *rate = kvc_calloc(2 * 3 * n * KVC_SAMPLES, sizeof(*rate)); /* of blocks, of tokens */
+    double *token_rate = rate ? rate + 3 * n * KVC_SAMPLES : NULL;
     status = capacity && rate ? KVC_OK : kvc_fail_nomem(err);
     for (size_t i = 0; i < 3 * n && !status; i++) {
-        uint64_t own = (uint64_t)((double)(weight - 1) * s.own_blocks * (double)(i % 3) / 2);
+        uint64_t own = (uint64_t)((double)(s.weight - 1) * s.own_blocks * (double)(i % 3) / 2);
         uint64_t c = capacity_blocks[i / 3];
         capacity[i] = c < UINT64_MAX - own ? c + own : UINT64_MAX;
     }
     if (!status)
-        status = run_samples(&s, name, capacity, n, rate, &found, err);
+        status = run_samples(&s, name, capacity, n, rate, token_rate, &found, err);
     if (!status) {
-        conclude(rate, n, out);
+        conclude_all(rate, token_rate, n, s.token_share, out);
         found.subtrees = s.units;
         found.trunk_share = s.touches ? (double)s.trunk_touches / (double)s.touches : 0;
         if (how)

@@ -493,6 +493,10 @@ enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *
     if (st == KVC_OK && trace->objects)
         st = kvc_fail(err, KVC_ERR_INPUT, "the trace is a cache's references to objects: there are "
                       "no prompts to serve; ceiling gives what caches of any size can hit");
+    if (st == KVC_OK && trace->sample.weight)
+        st = kvc_fail(err, KVC_ERR_INPUT, "the trace holds samples of one in %u subtrees of prompts "
+                      "(import --sample): their load is not the log's, so that no replay of it would "
+                      "be true; import all of the log, or a --window of it", trace->sample.weight);
     if (st == KVC_OK && e.options->profile)
         st = kvc_user_profile_parse(&e.user, e.options->profile, strlen(e.options->profile),
                                     "profile", err);

@@ -68,7 +68,7 @@ static double resident_bytes(const char *field)
 static struct kvc_trace *import(uint64_t touches)
 {
     struct prompts *p = calloc(1, sizeof(*p));
-    struct kvc_forest *forest = kvc_forest_create();
+    struct kvc_forest *forest = kvc_forest_create_with(&(struct kvc_forest_options){.draws = true});
     struct kvc_trace *trace = NULL;
     struct kvc_trace_stats stats;
     struct kvc_row row;

@@ -206,6 +206,9 @@ enum kvc_status kvc_trace_export(const struct kvc_trace *trace, const char *path
     if (i == n)
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "format", "\"%s\" can't be written; there "
                            "are mooncake, oraclegeneral and csv", format ? format : "");
+    if (trace->sample.weight)
+        return kvc_fail(err, KVC_ERR_INPUT, "the trace holds samples of one in %u subtrees of "
+                        "prompts, which would be taken for a log", trace->sample.weight);
     x.buf = kvc_malloc(KVC_EXPORT_BUFFER, 1);
     enum kvc_status status = x.buf && number_blocks(&x) ? kvc_packfile_open(&x.file, path, err)
                                                         : kvc_fail_nomem(err);

@@ -14,9 +14,13 @@ struct kvc_forest *kvc_forest_create_with(const struct kvc_forest_options *optio
         return NULL;
     f->spill = options->spill;
     f->infer_sessions = options->infer_sessions;
+    f->draws = options->draws;
     if (!f->spill && !kvc_spill_init(f->spill = &f->own_spill, NULL, 0))
         goto fail;
     if (options->forget_ns && !(f->forgetting = kvc_forgetting_create(options->forget_ns)))
+        goto fail;
+    if (options->sample_weight &&
+        !kvc_forest_sampler_create(f, options->sample_weight, options->seed))
         goto fail;
     return f;
 fail:
@@ -36,6 +40,7 @@ void kvc_forest_destroy(struct kvc_forest *f)
     for (size_t i = 0; i < KVC_PENDING; i++)
         kvc_free(f->pending[i].ids);
     kvc_forgetting_destroy(f);
+    kvc_forest_sampler_destroy(f->sampler);
     kvc_spill_free(f->spill, &f->id, &f->held[KVC_A_ID]);
     kvc_spill_free(f->spill, &f->is_start, &f->held[KVC_A_IS_START]);
     kvc_spill_free(f->spill, &f->cut_after, &f->held[KVC_A_CUT_AFTER]);
@@ -274,8 +279,7 @@ enum kvc_status kvc_forest_settle(struct kvc_forest *f, struct kvc_error *err)
     return status;
 }
 
-enum kvc_status kvc_forest_add(struct kvc_forest *f, const struct kvc_row *row,
-                               struct kvc_error *err)
+static enum kvc_status add(struct kvc_forest *f, const struct kvc_row *row, struct kvc_error *err)
 {
     struct kvc_pending *p = &f->pending[f->n_taken % KVC_PENDING];
     size_t n = row->n_ids + row->n_output_ids;
@@ -313,10 +317,23 @@ enum kvc_status kvc_forest_add(struct kvc_forest *f, const struct kvc_row *row,
     return KVC_OK;
 }
 
+enum kvc_status kvc_forest_add(struct kvc_forest *f, const struct kvc_row *row,
+                               struct kvc_error *err)
+{
+    struct kvc_row kept;
+    if (!f->sampler)
+        return add(f, row, err);
+    kept = *row;
+    enum kvc_status status = kvc_forest_sample_row(f, &kept, err);
+    return status == KVC_OK && kept.n_ids ? add(f, &kept, err) : status;
+}
+
 enum kvc_status kvc_forest_add_lengths(struct kvc_forest *f, uint64_t time_ns,
                                        uint32_t input_tokens, uint32_t output_tokens,
                                        struct kvc_error *err)
 {
+    if (f->sampler)
+        return KVC_OK;
     if (f->said_more || f->forgetting || f->n_rows != f->n_taken || f->n_rows == f->row_cap) {
         const struct kvc_row row = { .time_ns = time_ns, .input_tokens = input_tokens,
                                      .output_tokens = output_tokens, .session = KVC_ID_NONE,
@@ -330,6 +347,11 @@ enum kvc_status kvc_forest_add_lengths(struct kvc_forest *f, uint64_t time_ns,
     f->n_taken++;
     f->n_rows++;
     return KVC_OK;
+}
+
+void kvc_forest_hide_ids(struct kvc_forest *f)
+{
+    f->draws = false;
 }
 
 uint64_t kvc_forest_rows(const struct kvc_forest *f)

@@ -40,6 +40,9 @@ struct kvc_forest_options {
     struct kvc_spill *spill; /* borrowed for the forest's life; NULL: one of its own */
     uint64_t forget_ns;      /* 0: never */
     bool infer_sessions;     /* see kvc_forest_sessions */
+    bool draws;              /* the trace can be sampled by what its ids are */
+    uint32_t sample_weight;  /* see forest_sample.c; 0: all rows are kept */
+    uint64_t seed;
 };
 
 struct kvc_forest_counts {
@@ -66,6 +69,8 @@ enum kvc_status kvc_forest_delay(struct kvc_forest *forest, uint64_t first, uint
 /* Where prefixes are forgotten: no row to come shares a key space with those before, and its clock
  * is another. */
 enum kvc_status kvc_forest_close_spaces(struct kvc_forest *forest, struct kvc_error *err);
+/* The trace says nothing of what its ids are; not where rows are sampled. */
+void kvc_forest_hide_ids(struct kvc_forest *forest);
 uint64_t kvc_forest_rows(const struct kvc_forest *forest);
 /* Times of all rows, until the next one is added. */
 enum kvc_status kvc_forest_times(struct kvc_forest *forest, const uint64_t **time_ns,

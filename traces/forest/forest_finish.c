@@ -183,6 +183,47 @@ static bool build_segments(struct finish *w)
     return true;
 }
 
+/* The root that each start hangs from, by number. */
+static bool number_roots(const struct kvc_forest *f, uint32_t **root, struct kvc_spill_array *held)
+{
+    if (!kvc_spill_grow(f->spill, root, held, f->n_starts * sizeof(**root) + 4, false))
+        return false;
+    for (size_t i = 0; i < f->n_starts; i++)
+        (*root)[i] = f->starts[i].depth ? (*root)[f->starts[i].parent] : f->starts[i].parent;
+    return true;
+}
+
+/* What a sample draws segments by. */
+static bool build_draws(struct finish *w)
+{
+    const struct kvc_forest *f = w->f;
+    uint32_t *root = NULL, *draw, s = 0;
+    struct kvc_spill_array held = { 0 };
+    const struct kvc_start *at = NULL;
+    size_t next = 0;
+    if (!f->draws)
+        return true;
+    if (!new_column(w, &w->t->seg_draw, w->n_segments) || !number_roots(f, &root, &held))
+        return false;
+    draw = w->t->seg_draw;
+    for (size_t i = 0; i < w->words; i++)
+        for (uint64_t bits = w->bits[i]; bits; bits &= bits - 1, s++) {
+            uint64_t node = i * 64 + (uint64_t)__builtin_ctzll(bits);
+            uint32_t above = s ? draw[s - 1] : KVC_SAMPLE_TRUNK;
+            if (kvc_bit(f->is_start, node)) {
+                at = &f->starts[next++];
+                above = at->depth ? draw[segment_of(w, kvc_forest_parent(f, at))]
+                                  : KVC_SAMPLE_TRUNK;
+            }
+            uint64_t key = UINT64_MAX - 1 - f->roots[root[next - 1]];
+            uint32_t depth = at->depth + (uint32_t)(node - at->node);
+            draw[s] = kvc_forest_sample_draw(f, node, kvc_sample_hash(key, depth, f->id[node]),
+                                             above);
+        }
+    kvc_spill_free(f->spill, &root, &held);
+    return true;
+}
+
 /* ---- sessions by prefix growth ---- */
 
 /* A trace of segments, ends and lengths in time order, as sessions are inferred from. */
@@ -314,7 +355,9 @@ static bool build(struct finish *w, uint32_t block_tokens, bool infer)
     struct kvc_forest *f = w->f;
     struct kvc_trace *t = w->t;
     t->block_tokens = block_tokens;
-    kvc_spill_free(f->spill, &f->id, &f->held[KVC_A_ID]); /* the bulk, no longer needed */
+    f->draws = f->draws && !kvc_forget_lost_ids(f);
+    if (!f->draws)
+        kvc_spill_free(f->spill, &f->id, &f->held[KVC_A_ID]); /* the bulk, no longer needed */
     kvc_table_free(&f->table);
     if (!step(w, "sorting") || !kvc_forest_order(f, &w->order, &w->held_order) ||
         !step(w, "sorting"))
@@ -322,7 +365,10 @@ static bool build(struct finish *w, uint32_t block_tokens, bool infer)
     if (f->infer_sessions && !f->session && block_tokens && !infer_sessions(w))
         return false;
     if ((infer && !infer_outputs(f, w->order, block_tokens)) || !step(w, "cutting segments") ||
-        !rank_segments(w) || w->n_segments >= KVC_SEG_NONE || !build_segments(w))
+        !rank_segments(w) || w->n_segments >= KVC_SEG_NONE || !build_draws(w))
+        return false;
+    kvc_spill_free(f->spill, &f->id, &f->held[KVC_A_ID]);
+    if (!build_segments(w))
         return false;
     return build_columns(w);
 }
@@ -333,7 +379,9 @@ enum kvc_status kvc_forest_finish_with(struct kvc_forest *f, uint32_t block_toke
                                        struct kvc_error *err)
 {
     struct finish w = { .f = f, .progress = progress, .user = user };
-    enum kvc_status status = kvc_forest_settle(f, err);
+    enum kvc_status status = f->sampler ? kvc_forest_sample_cut(f, err) : kvc_forest_settle(f, err);
+    if (status == KVC_OK && f->sampler)
+        kvc_forest_compact(f);
     if (status == KVC_OK && !(w.t = kvc_calloc(1, sizeof(*w.t))))
         status = kvc_fail_nomem(err);
     if (status == KVC_OK && !build(&w, block_tokens, infer))
@@ -344,6 +392,8 @@ enum kvc_status kvc_forest_finish_with(struct kvc_forest *f, uint32_t block_toke
                      : kvc_spill_fail(f->spill, err);
     if (status == KVC_OK && !w.t->session && block_tokens)
         kvc_sessions_sample(w.t, f->spill, &f->sample, &f->sample_linked);
+    if (status == KVC_OK && f->sampler)
+        kvc_forest_sample_tell(f, &w.t->sample);
     if (counts)
         kvc_forest_count(f, counts);
     kvc_spill_free(f->spill, &w.bits, &w.held_bits);

@@ -67,6 +67,11 @@ void kvc_forget_clock(struct kvc_forest *f, uint64_t time_ns)
         f->forgetting->clock_ns = time_ns;
 }
 
+bool kvc_forget_lost_ids(const struct kvc_forest *f)
+{
+    return f->forgetting && (f->forgetting->forgotten || f->forgetting->closed);
+}
+
 void kvc_forget_count(const struct kvc_forest *f, struct kvc_forest_counts *out)
 {
     const struct kvc_forgetting *g = f->forgetting;

@@ -69,6 +69,7 @@ enum kvc_forest_array {
 };
 
 struct kvc_forgetting; /* forest_forget.c */
+struct kvc_forest_sampler; /* forest_sample.c */
 
 struct kvc_forest {
     struct kvc_pending pending[KVC_PENDING]; /* rows n_rows .. n_taken - 1, by row modulo */
@@ -97,7 +98,8 @@ struct kvc_forest {
     struct kvc_spill *spill, own_spill;
     struct kvc_spill_array held[KVC_A_COUNT];
     struct kvc_forgetting *forgetting; /* NULL: nothing is forgotten */
-    bool infer_sessions;
+    struct kvc_forest_sampler *sampler; /* NULL: all is kept */
+    bool infer_sessions, draws;
     uint64_t linked_turns, branches_off, sample, sample_linked;
 };
 
@@ -196,6 +198,28 @@ void kvc_forest_free_rows(struct kvc_forest *f);
  * be freed with kvc_spill_free). Times become relative to the first. */
 bool kvc_forest_order(struct kvc_forest *f, uint64_t **order, struct kvc_spill_array *held);
 
+/* Row r as it was added; its ids are in *scratch. */
+enum kvc_status kvc_forest_row(const struct kvc_forest *f, uint64_t r, struct kvc_row *row,
+                               uint64_t **scratch, size_t *cap, struct kvc_error *err);
+/* Takes out the rows without ids. */
+void kvc_forest_compact(struct kvc_forest *f);
+/* An empty one with the same spill; it neither forgets nor samples. NULL: no memory. */
+struct kvc_forest *kvc_forest_create_like(struct kvc_forest *f);
+
+/* ---- sampling ---- */
+
+bool kvc_forest_sampler_create(struct kvc_forest *f, uint32_t weight, uint64_t seed);
+void kvc_forest_sampler_destroy(struct kvc_forest_sampler *s);
+/* Shortens a row about to be added to what is kept of it. */
+enum kvc_status kvc_forest_sample_row(struct kvc_forest *f, struct kvc_row *row,
+                                      struct kvc_error *err);
+/* At the end at the latest: leaves out what is not drawn of the first rows. */
+enum kvc_status kvc_forest_sample_cut(struct kvc_forest *f, struct kvc_error *err);
+void kvc_forest_sample_tell(const struct kvc_forest *f, struct kvc_sample_totals *out);
+/* What seg_draw is of a segment that begins at node, below one with above. */
+uint32_t kvc_forest_sample_draw(const struct kvc_forest *f, uint64_t node, uint32_t hash,
+                                uint32_t above);
+
 /* ---- forgetting ---- */
 
 struct kvc_forgetting *kvc_forgetting_create(uint64_t forget_ns);
@@ -207,6 +231,8 @@ bool kvc_forget_walk(struct kvc_forest *f, struct kvc_spot root, const struct kv
 void kvc_forget_clock(struct kvc_forest *f, uint64_t time_ns);
 /* Drops what is too old from the chain of that start; false when nothing of it is left. */
 bool kvc_forget_trim(struct kvc_forest *f, uint32_t start);
+/* Whether ids of some blocks may be gone. */
+bool kvc_forget_lost_ids(const struct kvc_forest *f);
 void kvc_forget_count(const struct kvc_forest *f, struct kvc_forest_counts *out);
 
 /* ---- sessions ---- */

@@ -186,8 +186,8 @@ static uint64_t path_ids(const struct kvc_forest *f, uint64_t node, uint64_t *id
     }
 }
 
-static enum kvc_status copy_row(const struct kvc_forest *from, uint64_t r, struct kvc_forest *to,
-                                uint64_t **scratch, size_t *cap, struct kvc_error *err)
+enum kvc_status kvc_forest_row(const struct kvc_forest *from, uint64_t r, struct kvc_row *out,
+                               uint64_t **scratch, size_t *cap, struct kvc_error *err)
 {
     struct kvc_row row = { .time_ns = from->time_ns[r], .input_tokens = from->input[r],
                            .output_tokens = from->output[r],
@@ -213,27 +213,53 @@ static enum kvc_status copy_row(const struct kvc_forest *from, uint64_t r, struc
         row.output_ids = *scratch + row.n_ids;
         row.root_key = path_ids(from, output, *scratch + row.n_ids);
     }
-    return kvc_forest_add(to, &row, err);
+    *out = row;
+    return KVC_OK;
+}
+
+struct kvc_forest *kvc_forest_create_like(struct kvc_forest *f)
+{
+    return kvc_forest_create_with(&(struct kvc_forest_options){
+        .infer_sessions = f->infer_sessions, .draws = f->draws,
+        .spill = f->spill == &f->own_spill ? NULL : f->spill });
+}
+
+void kvc_forest_compact(struct kvc_forest *f)
+{
+    uint64_t n = 0;
+    for (uint64_t r = 0; r < f->n_rows; r++) {
+        if (kvc_forest_prompt(f, r) == KVC_NODE_NONE)
+            continue;
+        for (size_t i = 0; i < N_COLUMNS && n < r; i++) {
+            char *p = *pointer(f, &columns[i]);
+            size_t size = columns[i].size;
+            if (p && columns[i].array != KVC_A_PROMPT)
+                memcpy(p + n * size, p + r * size, size);
+        }
+        f->prompt_node[n++] = f->prompt_node[r];
+    }
+    f->n_taken = f->n_rows = n;
 }
 
 enum kvc_status kvc_forest_remove(struct kvc_forest **forest, const uint64_t *rows, size_t n,
                                   struct kvc_error *err)
 {
     struct kvc_forest *from = *forest, *to;
-    struct kvc_forest_options options = { .infer_sessions = from->infer_sessions,
-                                          .spill = from->spill == &from->own_spill ? NULL
-                                                                                   : from->spill };
-    if (from->forgetting)
+    if (from->forgetting || from->sampler)
         return kvc_fail(err, KVC_ERR_INTERNAL, "rows are taken out of a forest that forgets");
-    to = kvc_forest_create_with(&options);
+    to = kvc_forest_create_like(from);
+    struct kvc_row row;
     uint64_t *scratch = NULL;
     size_t cap = 0, k = 0;
     enum kvc_status status = to ? kvc_forest_settle(from, err) : kvc_fail_nomem(err);
     for (uint64_t r = 0; r < from->n_rows && status == KVC_OK; r++) {
-        if (k < n && rows[k] == r)
+        bool left_out = k < n && rows[k] == r;
+        if (left_out)
             k++;
         else
-            status = copy_row(from, r, to, &scratch, &cap, err);
+            status = kvc_forest_row(from, r, &row, &scratch, &cap, err);
+        if (status == KVC_OK && !left_out)
+            status = kvc_forest_add(to, &row, err);
     }
     kvc_free(scratch);
     if (status == KVC_OK) {

@@ -263,6 +263,8 @@ static enum kvc_status finish(struct kvc_import *im, struct kvc_trace **out, str
         return KVC_ERR_INPUT;
     }
     struct kvc_forest_counts counts;
+    if (im->text && !im->options->sample_weight) /* hashed by a key drawn anew, mostly */
+        kvc_forest_hide_ids(im->forest);
     status = kvc_forest_finish_with(im->forest, block, true, im->options->progress,
                                     im->options->progress_user, &counts, &t, err);
     im->forest = NULL;
@@ -273,6 +275,10 @@ static enum kvc_status finish(struct kvc_import *im, struct kvc_trace **out, str
         return kvc_spill_fail(&im->spill, err);
     }
     kvc_import_tell(im, &counts, t);
+    if ((status = kvc_import_tell_sample(im, t, err)) != KVC_OK) {
+        kvc_trace_destroy(t);
+        return status;
+    }
     if (kvc_text_rate(im) > 0 && !kvc_breaks_finish(im->breaks, kvc_text_rate(im), t)) {
         kvc_trace_destroy(t);
         return kvc_fail_nomem(err);

@@ -77,10 +77,10 @@ enum kvc_status kvc_import_settle_block_size(struct kvc_import *im, uint32_t *bl
         snprintf(advice, sizeof(advice), "; no size fits every row and %zu of %llu rows contradict "
                  "this one: name the right one with --block-tokens", im->n_suspects,
                  (unsigned long long)im->rows_with_ids);
-    if (!some_fit && im->options->forget_ns)
-        snprintf(advice, sizeof(advice), "; where prefixes are forgotten rows can't be taken out "
+    if (!some_fit && kvc_import_streams_by(im))
+        snprintf(advice, sizeof(advice), "; with --forget or --sample rows can't be taken out "
                  "at the end: name the size with --block-tokens");
-    if (some_fit || im->n_suspects * 2 > im->rows_with_ids || im->options->forget_ns)
+    if (some_fit || im->n_suspects * 2 > im->rows_with_ids || kvc_import_streams_by(im))
         return kvc_import_suspect_error(im, &im->suspects[0], im->supposed, advice, err);
     return reject_suspects(im, err);
 }

@@ -206,6 +206,7 @@ enum kvc_status kvc_import_row(struct kvc_import *im, const struct kvc_log_row *
         return kvc_fail_nomem(err);
     if (r.status == KVC_ROW_FAILED) /* nothing says that its KV was ever computed */
         r.n_ids = r.n_output_ids = 0;
+    kvc_import_total(im, r.input_tokens, r.output_tokens, r.n_ids);
     enum kvc_status status = kvc_forest_add(im->forest, &r, err);
     if (status != KVC_OK)
         return status;
@@ -227,6 +228,7 @@ enum kvc_status kvc_import_lengths(struct kvc_import *im, const struct kvc_lengt
     im->arrivals.stated = true;
     if (!kvc_import_in_window(im, row->time_ns))
         return KVC_OK;
+    kvc_import_total(im, row->input_tokens, row->output_tokens, 0);
     enum kvc_status status = kvc_forest_add_lengths(im->forest, row->time_ns, row->input_tokens,
                                                     row->output_tokens, err);
     if (status != KVC_OK)

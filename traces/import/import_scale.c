@@ -13,8 +13,15 @@ enum kvc_status kvc_import_prepare(struct kvc_import *im, struct kvc_error *err)
 {
     const struct kvc_import_options *o = im->options;
     struct kvc_forest_options f = { .spill = &im->spill, .forget_ns = o->forget_ns,
-                                    .infer_sessions = o->infer_sessions };
-    im->window.streaming = o->forget_ns && (o->window_begin_ns || o->window_end_ns);
+                                    .infer_sessions = o->infer_sessions,
+                                    .draws = !o->anonymize,
+                                    .sample_weight = o->sample_weight, .seed = o->seed };
+    if (o->sample_weight && (o->sample_weight < KVC_SAMPLES || o->forget_ns))
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--sample", o->forget_ns
+                           ? "and --forget both bound memory, each by figures of its own: give one"
+                           : "one in 8 or less is a sample");
+    f.draws = f.draws || o->sample_weight;
+    im->window.streaming = kvc_import_streams_by(im) && (o->window_begin_ns || o->window_end_ns);
     im->recent.forget_ns = o->forget_ns;
     kvc_import_recent(im, &im->sessions, sizeof(struct kvc_session_entry));
     if (!kvc_spill_init(&im->spill, o->spill_folder, o->spill_over_bytes) ||
@@ -34,7 +41,7 @@ bool kvc_import_suspect_room(struct kvc_import *im)
 
 bool kvc_import_misfit(const struct kvc_import *im, const struct kvc_log_row *row)
 {
-    return im->options->forget_ns && im->options->block_tokens && row->n_ids &&
+    return kvc_import_streams_by(im) && im->options->block_tokens && row->n_ids &&
            !kvc_block_fits_row(im->supposed, row->input_tokens, row->n_ids);
 }
 
@@ -112,6 +119,48 @@ void kvc_import_forecast(struct kvc_import *im, uint64_t position)
         im->estimate = e;
     }
     im->options->estimate(im->options->estimate_user, &e);
+}
+
+/* ---- a sample ---- */
+
+void kvc_import_total(struct kvc_import *im, uint32_t input_tokens, uint32_t output_tokens,
+                      size_t n)
+{
+    struct kvc_sample_totals *s = &im->totals;
+    uint64_t whole = (uint64_t)n * im->supposed;
+    if (!im->options->sample_weight)
+        return;
+    s->requests++;
+    s->input_tokens += input_tokens;
+    s->output_tokens += output_tokens == KVC_TOKENS_UNKNOWN ? 0 : output_tokens;
+    s->block_touches += n;
+    s->block_tokens += whole < input_tokens ? whole : input_tokens;
+}
+
+enum kvc_status kvc_import_tell_sample(struct kvc_import *im, struct kvc_trace *t,
+                                       struct kvc_error *err)
+{
+    const struct kvc_sample_totals *s = &im->totals;
+    if (!t->sample.weight)
+        return KVC_OK;
+    if (!t->n_requests)
+        return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, "--sample", "none of the "
+                           "log's prompts with block ids were drawn: take a larger share");
+    if (t->block_tokens != im->supposed)
+        return kvc_fail_at(err, KVC_ERR_USAGE, kvc_import_file(im), 0, "--sample", "blocks have %u "
+                           "tokens, which shows at the end only: name it with --block-tokens",
+                           t->block_tokens);
+    for (uint64_t r = 0; r < t->n_requests; r++) { /* prompts of which the beginning is kept */
+        uint32_t n = kvc_trace_blocks(t, r);
+        if (n < t->input_tokens[r] / t->block_tokens)
+            t->input_tokens[r] = n * t->block_tokens;
+    }
+    t->sample.requests = s->requests;
+    t->sample.input_tokens = s->input_tokens;
+    t->sample.output_tokens = s->output_tokens;
+    t->sample.block_touches = s->block_touches;
+    t->sample.block_tokens = s->block_tokens;
+    return KVC_OK;
 }
 
 /* ---- what became of it ---- */

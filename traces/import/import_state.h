@@ -61,6 +61,7 @@ struct kvc_import {
     struct kvc_arrivals arrivals;
     bool key_field_found; /* of --key-field, in some row */
 
+    struct kvc_sample_totals totals; /* of all rows, where a sample is kept */
     uint32_t supposed; /* block size */
     uint32_t stated;   /* by documents; 0 = by none */
     struct kvc_block_fit fit;
@@ -92,6 +93,17 @@ bool kvc_import_suspect_room(struct kvc_import *im);
 /* A row that contradicts the block size and could not be taken out later, where prefixes are
  * forgotten. */
 bool kvc_import_misfit(const struct kvc_import *im, const struct kvc_log_row *row);
+/* Whether rows are gone once read, so that none can be taken out at the end. */
+static inline bool kvc_import_streams_by(const struct kvc_import *im)
+{
+    return im->options->forget_ns || im->options->sample_weight;
+}
+/* Counts a row of whose prompt n blocks are known; does nothing where all rows are kept. */
+void kvc_import_total(struct kvc_import *im, uint32_t input_tokens, uint32_t output_tokens,
+                      size_t n);
+/* The finished trace is a sample: says of what. */
+enum kvc_status kvc_import_tell_sample(struct kvc_import *im, struct kvc_trace *trace,
+                                       struct kvc_error *err);
 /* After each piece read: a forecast when it is due. */
 void kvc_import_forecast(struct kvc_import *im, uint64_t position);
 /* What the forest did goes into the report, the trace and notes. */
