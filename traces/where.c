@@ -147,9 +147,9 @@ static bool join(struct kvc_trace *t)
 {
     uint32_t n = t->n_segments, kept = 0;
     struct passing p = {kvc_calloc(n, sizeof(*p.children)), kvc_calloc(n, 1)};
-    uint32_t *number = kvc_malloc(n, sizeof(*number)), *of[3];
+    uint32_t *number = kvc_malloc(n, sizeof(*number)), *of[4];
     bool good = p.children && p.used && number;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         of[i] = kvc_malloc(n, sizeof(*of[i]));
         good = good && of[i];
     }
@@ -169,7 +169,8 @@ static bool join(struct kvc_trace *t)
         number[s] = kept;
         of[0][kept] = up == KVC_SEG_NONE ? up : number[up];
         of[1][kept] = t->seg_len[s];
-        of[2][kept++] = t->seg_depth[s];
+        of[2][kept] = t->seg_depth[s];
+        of[3][kept++] = t->seg_draw ? t->seg_draw[s] : 0; /* of the first block: joins keep it */
     }
     if (good) {
         remap(t->prompt_seg, t->n_requests, number);
@@ -181,10 +182,15 @@ static bool join(struct kvc_trace *t)
         t->seg_len = of[1];
         t->seg_depth = of[2];
         t->n_segments = kept;
-    } else {
-        for (int i = 0; i < 3; i++)
-            kvc_free(of[i]);
+        of[0] = of[1] = of[2] = NULL;
     }
+    if (good && t->seg_draw) {
+        kvc_trace_drop(t, &t->seg_draw);
+        t->seg_draw = of[3];
+        of[3] = NULL;
+    }
+    for (int i = 0; i < 4; i++)
+        kvc_free(of[i]);
     kvc_free(number);
     kvc_free(p.used);
     kvc_free(p.children);
@@ -231,6 +237,9 @@ enum kvc_status kvc_trace_where(struct kvc_trace *t, const char *where, uint64_t
 {
     struct wanted two[] = {{"tenant", t->tenant_names, t->tenant ? t->n_tenants : 0, NULL},
                            {"model", t->model_names, t->model ? t->n_models : 0, NULL}};
+    if (t->sample.weight)
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--where", "these are samples of a log, "
+                           "whose totals are not known by tenant or model");
     enum kvc_status status = parse(where, two, err);
     if (status == KVC_OK)
         status = leave(t, two, left_out, err);
