@@ -197,8 +197,7 @@ static void print_host(FILE *out, const struct kvc_host_fit *h)
 
 static void print_report(FILE *out, const struct job *j)
 {
-    for (size_t i = 0; i < j->links.n; i++)
-        kvc_profile_print_link(out, &j->links.fit[i]);
+    kvc_profile_print_links(out, &j->links);
     if (j->has_host)
         print_host(out, &j->host);
     if (j->readings.notes.buf)

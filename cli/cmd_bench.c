@@ -119,7 +119,12 @@ static bool take_row(void *user, const struct kvc_bench_row *r)
                                   .batch = r->batch, .op_bytes = r->op_bytes, .depth = r->depth,
                                   .bytes_per_s = r->rate, .spread = r->spread};
     snprintf(reading.link, sizeof reading.link, "%s", link);
+    reading.both = r->both;
+    reading.bytes_per_s /= r->both ? 2 : 1; /* half of it each way */
     b->nomem |= kvc_readings_row(&b->readings, &reading, NULL) != KVC_OK;
+    reading.direction = KVC_FROM_GPU;
+    if (r->both)
+        b->nomem |= kvc_readings_row(&b->readings, &reading, NULL) != KVC_OK;
     return !b->nomem;
 }
 
@@ -271,8 +276,7 @@ static enum kvc_status finish(struct bench *b, bool quick, const char *out, stru
     if (status == KVC_OK && kvc_cli_json(b->cli) && (!out || strcmp(out, "-") != 0))
         status = kvc_profile_put(profile, "-", err);
     if (status == KVC_OK && b->out) {
-        for (size_t i = 0; i < links.n; i++)
-            kvc_profile_print_link(b->out, &links.fit[i]);
+        kvc_profile_print_links(b->out, &links);
         if (b->notes.buf)
             fprintf(b->out, "Notes\n%s", b->notes.buf);
     }

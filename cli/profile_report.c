@@ -40,7 +40,7 @@ void kvc_profile_print_quality(FILE *out, const struct kvc_measured_fit *f)
     kvc_text_clear(&words);
 }
 
-void kvc_profile_print_link(FILE *out, const struct kvc_link_fit *f)
+static void print_link(FILE *out, const struct kvc_link_fit *f)
 {
     const char *what = f->direction == KVC_TOWARDS_GPU ? "read" : "write";
     char least[32], most[32];
@@ -59,6 +59,15 @@ void kvc_profile_print_link(FILE *out, const struct kvc_link_fit *f)
     if (f->bare && f->fit.constant[KVC_LINK_LATENCY].told)
         fputs("  latency: the wire's; what an engine does around a transfer is not in it, so the "
               "profile keeps what it had\n", out);
+}
+
+void kvc_profile_print_links(FILE *out, const struct kvc_link_fits *fits)
+{
+    for (size_t i = 0; i < fits->n; i++)
+        print_link(out, &fits->fit[i]);
+    for (size_t i = 0; i < fits->n_both; i++)
+        fprintf(out, "%s, both ways at once: %.4g GB/s together, %s\n", fits->both[i].base->name,
+                kvc_link_both_rate(&fits->both[i]) * 1e-9, fits->both[i].sources.buf);
 }
 
 enum kvc_status kvc_profile_put(const char *profile, const char *path, struct kvc_error *err)

@@ -11,7 +11,8 @@
 void kvc_profile_print_constant(FILE *out, const struct kvc_fit_constant *c, bool bounded,
                                 double scale, const char *unit);
 void kvc_profile_print_quality(FILE *out, const struct kvc_measured_fit *f);
-void kvc_profile_print_link(FILE *out, const struct kvc_link_fit *f);
+/* All links of a fit. */
+void kvc_profile_print_links(FILE *out, const struct kvc_link_fits *fits);
 enum kvc_status kvc_profile_put(const char *profile, const char *path, struct kvc_error *err);
 
 #endif

@@ -2,6 +2,7 @@
 #include "studies/link_fit.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -134,8 +135,34 @@ static struct kvc_link_fit *fit_of(struct kvc_link_fits *fits, const struct kvc_
     return &fits->fit[i];
 }
 
+static void add_both(struct kvc_link_fits *fits, const struct kvc_link_profile *base,
+                     const struct kvc_readings *r, const struct kvc_reading *row)
+{
+    size_t i = 0;
+
+    while (i < fits->n_both && fits->both[i].base != base)
+        i++;
+    struct kvc_link_both *b = &fits->both[i];
+    if (i == fits->n_both) {
+        b->base = base;
+        fits->n_both++;
+        kvc_text_addf(&b->sources, "%s (%s)", r->file[row->file].reader->name,
+                      r->file[row->file].name);
+    }
+    b->rows[row->direction]++;
+    b->rate[row->direction] +=
+        (row->bytes_per_s - b->rate[row->direction]) / (double)b->rows[row->direction];
+}
+
+double kvc_link_both_rate(const struct kvc_link_both *b)
+{
+    double each = b->rate[KVC_TOWARDS_GPU] + b->rate[KVC_FROM_GPU];
+
+    return b->rows[KVC_TOWARDS_GPU] && b->rows[KVC_FROM_GPU] ? each : 2 * each;
+}
+
 /* Deals the rows out to their links. */
-static enum kvc_status deal(struct kvc_link_fits *out, const struct kvc_readings *r,
+static enum kvc_status deal(struct kvc_link_fits *out, struct kvc_readings *r,
                             const char *host_link, struct kvc_error *err)
 {
     for (size_t i = 0; i < r->n; i++) {
@@ -149,6 +176,11 @@ static enum kvc_status deal(struct kvc_link_fits *out, const struct kvc_readings
         if (!base)
             return kvc_fail_at(err, KVC_ERR_USAGE, path, r->row[i].line, "link",
                                "no link is called '%.64s' ('kvcast show link' lists them)", name);
+        snprintf(r->row[i].link, sizeof r->row[i].link, "%s", base->name);
+        if (r->row[i].both) {
+            add_both(out, base, r, &r->row[i]);
+            continue;
+        }
         struct kvc_link_fit *f = fit_of(out, base, r->row[i].direction);
         if (!f->row && !(f->row = kvc_calloc(r->n, sizeof(struct kvc_reading *))))
             return kvc_fail_nomem(err);
@@ -183,7 +215,8 @@ enum kvc_status kvc_link_fits_run(struct kvc_link_fits *out, struct kvc_readings
     while (kvc_link_names()[links])
         links++;
     out->fit = kvc_calloc(2 * links + 1, sizeof *out->fit);
-    if (!out->fit)
+    out->both = kvc_calloc(links + 1, sizeof *out->both);
+    if (!out->fit || !out->both)
         return kvc_fail_nomem(err);
     enum kvc_status status = deal(out, r, host_link ? host_link : guess_host_link(r), err);
     for (size_t i = 0; i < out->n && status == KVC_OK; i++)
@@ -197,7 +230,10 @@ void kvc_link_fits_clear(struct kvc_link_fits *fits)
         kvc_free((void *)fits->fit[i].row);
         kvc_text_clear(&fits->fit[i].sources);
     }
+    for (size_t i = 0; i < fits->n_both; i++)
+        kvc_text_clear(&fits->both[i].sources);
     kvc_free(fits->fit);
+    kvc_free(fits->both);
     memset(fits, 0, sizeof *fits);
 }
 

@@ -23,9 +23,17 @@ struct kvc_link_fit { /* of one link and direction */
     struct kvc_text sources;        /* tools, files, rows */
 };
 
+struct kvc_link_both { /* of one link, both directions at once */
+    const struct kvc_link_profile *base;
+    double rate[2];   /* mean of the rows of each direction */
+    size_t rows[2];
+    struct kvc_text sources;
+};
+
 struct kvc_link_fits { /* all zero = empty */
     struct kvc_link_fit *fit;
-    size_t n;
+    struct kvc_link_both *both;
+    size_t n, n_both;
 };
 
 /* One for each link and direction that r has rows of. host_link: of rows that name none; NULL: the
@@ -33,6 +41,8 @@ struct kvc_link_fits { /* all zero = empty */
 enum kvc_status kvc_link_fits_run(struct kvc_link_fits *out, struct kvc_readings *r,
                                   const char *host_link, struct kvc_error *err);
 void kvc_link_fits_clear(struct kvc_link_fits *fits);
+/* Both directions together; where only one was measured, twice that. 0: neither was. */
+double kvc_link_both_rate(const struct kvc_link_both *both);
 
 /* What the fit says of a row, in bytes per second. */
 double kvc_link_predict(const double constants[KVC_LINK_CONSTANTS], const struct kvc_reading *row);

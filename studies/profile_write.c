@@ -78,6 +78,22 @@ static const struct kvc_link_fit *fit_of(const struct kvc_link_fits *fits,
     return NULL;
 }
 
+static void put_both(struct kvc_json *j, const struct kvc_link_fits *fits,
+                     const struct kvc_link_profile *base)
+{
+    for (size_t i = 0; i < fits->n_both; i++) {
+        const struct kvc_link_both *b = &fits->both[i];
+        if (b->base != base)
+            continue;
+        kvc_json_open_object(j, "both_bytes_per_s");
+        kvc_json_double(j, "value", rounded(kvc_link_both_rate(b)));
+        kvc_json_string(j, "kind", "measured");
+        kvc_json_string(j, "source", b->sources.buf);
+        kvc_json_u64(j, "rows", b->rows[0] + b->rows[1]);
+        kvc_json_close(j);
+    }
+}
+
 static void put_link(struct kvc_json *j, const struct kvc_profile_parts *p,
                      const struct kvc_link_profile *base)
 {
@@ -89,6 +105,7 @@ static void put_link(struct kvc_json *j, const struct kvc_profile_parts *p,
                     KVC_LINK_LATENCY);
     put_link_figure(j, "per_op_ns", kvc_link_fits_source(p->links, base, KVC_LINK_PER_OP),
                     KVC_LINK_PER_OP);
+    put_both(j, p->links, base);
     if (p->queue_depth >= 1 && is_storage(base->name)) {
         kvc_json_open_object(j, "queue_depth");
         kvc_json_double(j, "value", p->queue_depth);
@@ -110,6 +127,10 @@ static void put_links(struct kvc_json *j, const struct kvc_profile_parts *p)
         if (k == i)
             put_link(j, p, p->links->fit[i].base);
     }
+    for (size_t i = 0; p->links && i < p->links->n_both; i++)
+        if (!fit_of(p->links, p->links->both[i].base, KVC_TOWARDS_GPU) &&
+            !fit_of(p->links, p->links->both[i].base, KVC_FROM_GPU))
+            put_link(j, p, p->links->both[i].base);
     kvc_json_close(j);
 }
 
@@ -141,6 +162,8 @@ void kvc_profile_put_reading(struct kvc_json *j, const struct kvc_reading *row, 
     kvc_json_double(j, "op_bytes", rounded(row->op_bytes));
     kvc_json_double(j, "depth", row->depth); /* null: as many as it takes */
     kvc_json_bool(j, "batch", row->batch);
+    if (row->both)
+        kvc_json_bool(j, "both", true);
     kvc_json_double(j, "bytes_per_s", rounded(row->bytes_per_s));
     if (isfinite(row->spread))
         kvc_json_double(j, "spread", rounded(row->spread));
@@ -149,7 +172,9 @@ void kvc_profile_put_reading(struct kvc_json *j, const struct kvc_reading *row, 
     kvc_json_close(j);
 }
 
-static void put_measurements(struct kvc_json *j, const struct kvc_link_fits *fits)
+/* Rows of a fit with what it says of them; then those of both directions at once. */
+static void put_measurements(struct kvc_json *j, const struct kvc_readings *r,
+                             const struct kvc_link_fits *fits)
 {
     kvc_json_open_array(j, "measurements");
     for (size_t i = 0; fits && i < fits->n; i++) {
@@ -160,6 +185,9 @@ static void put_measurements(struct kvc_json *j, const struct kvc_link_fits *fit
         for (size_t k = 0; k < f->fit.n; k++)
             kvc_profile_put_reading(j, f->row[k], f->base->name, kvc_link_predict(c, f->row[k]));
     }
+    for (size_t i = 0; r && i < r->n; i++)
+        if (r->row[i].both)
+            kvc_profile_put_reading(j, &r->row[i], r->row[i].link, NAN);
     kvc_json_close(j);
 }
 
@@ -178,7 +206,7 @@ enum kvc_status kvc_profile_text(char **out, const struct kvc_profile_parts *p,
         kvc_json_raw(&j, "machine", p->machine);
     put_links(&j, p);
     put_engines(&j, p->host);
-    put_measurements(&j, p->links);
+    put_measurements(&j, p->readings, p->links);
     if (p->more)
         kvc_json_raw(&j, "other_measurements", p->more);
     kvc_json_close(&j);

@@ -14,6 +14,7 @@ struct kvc_reading {
     enum kvc_towards direction;
     bool batch;         /* depth operations begin together and are waited for together; else a new
                            one begins when one ends */
+    bool both;          /* while as much goes the other way; the rate is this direction's */
     double op_bytes, depth; /* depth INFINITY: more than it takes */
     double bytes_per_s;
     double spread;      /* of repeats, as a share; NAN: not stated */

@@ -38,6 +38,8 @@ static enum kvc_status read(struct kvc_readings *r, const struct kvc_readings_te
         }
         if (batch)
             kvc_jval_bool(batch, &row.batch);
+        if (kvc_jval_member(v, "both"))
+            kvc_jval_bool(kvc_jval_member(v, "both"), &row.both);
         row.direction = direction && strcmp(direction, "write") == 0 ? KVC_FROM_GPU
                                                                      : KVC_TOWARDS_GPU;
         snprintf(row.link, sizeof row.link, "%s", link);

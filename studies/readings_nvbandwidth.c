@@ -12,11 +12,14 @@
 static const struct {
     const char *name;
     enum kvc_towards direction;
+    bool both;
 } tests[] = { /* copies as an engine makes them: by copy engine and by kernel */
-    {"host_to_device_memcpy_ce", KVC_TOWARDS_GPU},
-    {"device_to_host_memcpy_ce", KVC_FROM_GPU},
-    {"host_to_device_memcpy_sm", KVC_TOWARDS_GPU},
-    {"device_to_host_memcpy_sm", KVC_FROM_GPU},
+    {"host_to_device_memcpy_ce", KVC_TOWARDS_GPU, false},
+    {"device_to_host_memcpy_ce", KVC_FROM_GPU, false},
+    {"host_to_device_memcpy_sm", KVC_TOWARDS_GPU, false},
+    {"device_to_host_memcpy_sm", KVC_FROM_GPU, false},
+    {"host_to_device_bidirectional_memcpy_ce", KVC_TOWARDS_GPU, true},
+    {"device_to_host_bidirectional_memcpy_ce", KVC_FROM_GPU, true},
 };
 #define N_TESTS (sizeof tests / sizeof tests[0])
 
@@ -45,7 +48,8 @@ struct found {
 static enum kvc_status add(struct found *f, size_t test, double gb_s, uint64_t line,
                            struct kvc_error *err)
 {
-    const struct kvc_reading row = {.direction = tests[test].direction, .op_bytes = f->bytes,
+    const struct kvc_reading row = {.direction = tests[test].direction, .both = tests[test].both,
+                                    .op_bytes = f->bytes,
                                     .depth = INFINITY, .bytes_per_s = gb_s * 1e9, .spread = NAN,
                                     .line = line};
 
@@ -63,8 +67,9 @@ static void tell(struct found *f, bool stated)
         kvc_readings_note(f->r,
                           "does not state its buffer; taken as nvbandwidth's default, 512 MiB");
     if (f->others)
-        kvc_readings_note(f->r, "%zu tests of other paths (GPU to GPU, both directions at once, "
-                          "latency of loads) are not used", f->others);
+        kvc_readings_note(f->r,
+                          "%zu tests of other paths (GPU to GPU, latency of loads) are not used",
+                          f->others);
 }
 
 /* ---- text ---- */

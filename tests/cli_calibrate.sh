@@ -11,6 +11,18 @@ memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)
  0     40.00
 
 SUM host_to_device_memcpy_ce 40.00
+
+Running host_to_device_bidirectional_memcpy_ce.
+memcpy CE CPU(row) <-> GPU(column) bandwidth (GB/s)
+           0
+ 0     33.00
+
+SUM host_to_device_bidirectional_memcpy_ce 33.00
+
+Running device_to_host_bidirectional_memcpy_ce.
+memcpy CE CPU(row) <-> GPU(column) bandwidth (GB/s)
+           0
+ 0     35.00
 X
 # A drive of 80 us, 2 us an operation and 5 GB/s, as fio would see it.
 awk 'BEGIN {
@@ -28,6 +40,8 @@ near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a / b > 0.99999 && a / b < 1.00
 report $? "calibrate writes a profile of links"
 grep -q 'latency: not told by these measurements' "$dir/out"
 report $? "it says what a single big copy can't tell"
+grep -q 'pcie5-x16, both ways at once: 68 GB/s together' "$dir/out"
+report $? "both directions at once are a figure of their own"
 figure() { # key: its value in p.json, of the last link that has it
     tr -d '\n ' < "$dir/p.json" | sed "s/.*\"$1\":{\"value\":\([0-9.e+]*\),.*/\1/"
 }
@@ -144,7 +158,7 @@ refused "no such link" 2 "did you mean nvme-gen4-x4" calibrate "$dir/fio.json" -
 refused "no such tool" 2 "no tool is called" calibrate "$dir/fio.json" --link dd=nvme-gen4-x4 -o "$dir/x.json"
 refused "another tool's output" 3 "does not look like" calibrate --fio "$dir/nvb.txt" -o "$dir/x.json"
 refused "no tool's output" 3 "no output of a tool" calibrate "$dir/log.jsonl" -o "$dir/x.json"
-refused "a profile must be one" 2 "not a profile" replay "$dir/log.jsonl" $served --profile "$dir/fio.json"
+refused "a profile must be one" 3 "not a profile" replay "$dir/log.jsonl" $served --profile "$dir/fio.json"
 [ ! -e "$dir/x.json" ]
 report $? "what was refused left no file"
 

@@ -71,14 +71,19 @@ static void nvbandwidth_text(void **state)
               "Running host_to_device_memcpy_sm.\nmemcpy SM CPU(row) -> GPU(column) bandwidth ("
               "GB/s)\n"
               "           0\n 0     35.20\n\nSUM host_to_device_memcpy_sm 35.20\n"
+              "Running host_to_device_bidirectional_memcpy_ce.\nmemcpy CE CPU(row) <-> "
+              "GPU(column)\n"
+              "           0\n 0     41.02\n\nSUM host_to_device_bidirectional_memcpy_ce 41.02\n"
               "Running device_to_device_memcpy_read_ce.\nmemcpy CE GPU(row) -> GPU(column) band"
               "width (GB/s)\n"
               "           0         1\n 0       N/A    396.40\n 1    396.40       N/A\n",
               &kvc_reader_nvbandwidth);
-    assert_int_equal(r.n, 3);
+    assert_int_equal(r.n, 4);
     expect(&r, 0, KVC_TOWARDS_GPU, 512 << 20, INFINITY, 55.37e9);
     expect(&r, 1, KVC_FROM_GPU, 512 << 20, INFINITY, 55.06e9);
     expect(&r, 2, KVC_FROM_GPU, 512 << 20, INFINITY, 52.01e9);
+    expect(&r, 3, KVC_TOWARDS_GPU, 512 << 20, INFINITY, 41.02e9);
+    assert_true(r.row[3].both && !r.row[2].both);
     assert_true(noted(&r, "host_to_device_memcpy_sm left out"));
     assert_true(noted(&r, "1 tests of other paths"));
     kvc_readings_clear(&r);

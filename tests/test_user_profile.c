@@ -117,6 +117,18 @@ static void set(struct kvc_scenario *s, const char *key, const char *value)
         fail_msg("%s: %s", key, err.text);
 }
 
+/* What crosses both ways at once crosses the link they share: its bytes are theirs together. */
+static void check_shared(const struct kvc_result *r)
+{
+    uint64_t to = 0, from = 0, both = 0;
+    for (uint32_t i = 0; i < r->n_links; i++) {
+        const char *name = r->links[i].name;
+        *(strstr(name, "both ways") ? &both : strstr(name, "from GPU") ? &from : &to) =
+            r->links[i].bytes;
+    }
+    assert_true(both == 0 || (to > 0 && from > 0 && both == to + from));
+}
+
 /* Load time of the last request, from DRAM (nvme: from there), in ns, and the bytes it loads. */
 static double load_ns(const char *profile, bool nvme, double *bytes)
 {
@@ -139,6 +151,7 @@ static double load_ns(const char *profile, bool nvme, double *bytes)
     for (size_t i = 1; i < KVC_MAX_TIERS; i++)
         tokens += r->requests[3].hit_tokens[i];
     *bytes = tokens * 131072.0;
+    check_shared(r);
     kvc_result_destroy(r);
     kvc_scenario_destroy(s);
     kvc_trace_destroy(t);
@@ -173,6 +186,23 @@ static void loads_take_what_the_closed_form_says(void **state)
     assert_true(fabs(ns - (2e6 + ops * (every - page / 8) + bytes / 8)) <= ops);
 }
 
+static void both_ways_share_what_the_profile_says(void **state)
+{
+    static const char narrow[] =
+        "{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"pcie5-x16\", "
+        "\"read_bytes_per_s\": " FIGURE("8e9") ", \"both_bytes_per_s\": " FIGURE("2e9") "}]}";
+    static const char wide[] =
+        "{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"pcie5-x16\", "
+        "\"read_bytes_per_s\": " FIGURE("8e9") ", \"both_bytes_per_s\": " FIGURE("60e9") "}]}";
+    const struct kvc_link_profile *l = kvc_link_find("pcie5-x16");
+    double bytes, ns = load_ns(narrow, false, &bytes);
+    double fixed = l->latency_ns.value + ceil(bytes / (16 * 131072)) * l->per_op_ns.value;
+    (void)state;
+    assert_true(fabs(ns - (fixed + bytes / 2)) <= 2); /* even alone no faster than both */
+    ns = load_ns(wide, false, &bytes);
+    assert_true(fabs(ns - (fixed + bytes / 8)) <= 2);
+}
+
 static void a_scenario_names_its_file(void **state)
 {
     struct kvc_scenario *s = NULL;
@@ -193,6 +223,7 @@ int main(void)
         cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(figures_replace_the_carried_ones_and_no_others),
         cmocka_unit_test(loads_take_what_the_closed_form_says),
+        cmocka_unit_test(both_ways_share_what_the_profile_says),
         cmocka_unit_test(a_scenario_names_its_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

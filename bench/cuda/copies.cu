@@ -52,6 +52,10 @@ static void both_at_once(const bench &b, char *host, char *gpu, size_t most)
     });
 
     row.what = "both directions at once";
+    row.link = "host";
+    row.both = row.batch = true;
+    row.op_bytes = static_cast<double>(half);
+    row.depth = 1;
     b.tell(row, size_text(half) + " each way, in sum", seconds, static_cast<double>(most), 0);
 }
 

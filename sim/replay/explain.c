@@ -104,9 +104,11 @@ static void explain_link(struct notes *n, const struct kvc_engine *e, const char
         {"latency", l.latency_ns, 1e-3, "us"},
         {"per operation", l.per_op_ns, 1e-3, "us"},
         {"queue depth", l.queue_depth, 1, "operations"},
+        {"both ways at once", l.both_bytes_per_s, 1e-9, "GB/s per device"},
     };
-    size_t rows = sizeof(v) / sizeof(v[0]) - (l.queue_depth.value <= 0);
-    for (size_t i = 0; i < rows; i++) {
+    for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
+        if (!v[i].f.source || (i >= 4 && !(v[i].f.value > 0))) /* no limit */
+            continue;
         snprintf(label, sizeof(label), "%s: %s %s", tier, l.name, v[i].what);
         snprintf(value, sizeof(value), "%.4g %s", v[i].f.value * v[i].scale, v[i].unit);
         assume(n, "link", label, value, v[i].f.kind, v[i].f.source);
