@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "models/models.h"
 
 const char *kvc_headline_verdict_name(enum kvc_headline_verdict verdict)
 {
@@ -96,7 +97,10 @@ enum kvc_status kvc_headlines_run(const char *const *ids, size_t n, kvc_headline
 {
     size_t rows;
     const struct kvc_headline *table = kvc_headline_table(&rows);
-    enum kvc_status status = check_ids(ids, n, err);
+    enum kvc_status status = kvc_profiles_ready(err);
+
+    if (status == KVC_OK)
+        status = check_ids(ids, n, err);
 
     for (size_t i = 0; i < rows && status == KVC_OK; i++) {
         struct kvc_headline_result r = {.headline = &table[i], .ratio = NAN,
