@@ -333,6 +333,49 @@ bool kvc_kernels_mla_prefill(struct kvc_kernels *kernels, enum kvc_dtype kv, uin
     return find_mla(kernels, "context_mla", kv, heads, "latent attention, prefill", out);
 }
 
+/* ---- linear attention ---- */
+
+/* The table of that phase whose kernel's name holds a word, of several the one with most rows. */
+static bool find_linear(struct kvc_kernels *k, const char *family, const char *phase,
+                        const char *word, const double *site, struct kvc_kernel_answer *out)
+{
+    const struct kvc_kernel_family *f = kvc_kernel_family_find(family);
+    static const int order[] = {OWN, LIKE, OWN_FOREIGN, LIKE_FOREIGN};
+
+    for (size_t i = 0; f && i < 4; i++) {
+        const struct kvc_kernel_store *s = store_at(k, order[i]);
+        const struct kvc_kernel_table *best = NULL;
+        for (size_t j = 0; s && j < s->tables.n; j++) {
+            const struct kvc_kernel_table *t = &s->tables.table[j];
+            if (t->family == f && strncmp(t->key, phase, strlen(phase)) == 0 &&
+                strstr(t->key, word) && (!best || t->fitted.rows > best->fitted.rows))
+                best = t;
+        }
+        if (best) {
+            answer(s, order[i], best, site, out);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool kvc_kernels_linear(struct kvc_kernels *kernels, const struct kvc_llm *llm, uint32_t tp,
+                        bool prefill, struct kvc_linear *out)
+{
+    const char *phase = prefill ? "context " : "generation ", *family = llm->linear_kind;
+    const double site[KVC_KERNEL_SITE] = {llm->hidden, (double)llm->linear_key_heads / tp,
+                                          (double)llm->linear_value_heads / tp,
+                                          llm->linear_head_dim};
+    const char *word = family && strcmp(family, "kda") == 0 ? "kda" : "delta_rule";
+
+    if (!family || !find_linear(kernels, family, phase, "conv1d", site, &out->convolution) ||
+        !find_linear(kernels, family, phase, word, site, &out->recurrence))
+        return false;
+    note(kernels, prefill ? "linear attention, prefill" : "linear attention, decode",
+         &out->recurrence);
+    return true;
+}
+
 /* ---- collectives ---- */
 
 /* A GPU that was not measured has the collectives of the one it is like, if their links are as

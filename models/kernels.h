@@ -56,6 +56,14 @@ bool kvc_kernels_mla_decode(struct kvc_kernels *kernels, enum kvc_dtype kv, uint
 bool kvc_kernels_mla_prefill(struct kvc_kernels *kernels, enum kvc_dtype kv, uint32_t heads,
                              struct kvc_kernel_answer *out);
 
+/* A linear-attention layer on one rank of tp: its convolution and its recurrence, of sequences of
+ * new tokens. prefill false: one token a sequence. false: no such kernels were measured. */
+struct kvc_linear {
+    struct kvc_kernel_answer convolution, recurrence;
+};
+bool kvc_kernels_linear(struct kvc_kernels *kernels, const struct kvc_llm *llm, uint32_t tp,
+                        bool prefill, struct kvc_linear *out);
+
 /* Time of one all-reduce as a function of its bytes, never falling. */
 struct kvc_allreduce {
     size_t n;

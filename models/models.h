@@ -30,6 +30,8 @@ struct kvc_llm {
     uint32_t window_kv_heads, window_head_dim;  /* of those layers; as the others where 0 */
     uint32_t linear_layers;                     /* linear-attention layers: no KV per token */
     uint32_t linear_width, linear_value_width;  /* their projections in and out */
+    const char *linear_kind;                    /* gdn or kda: the family of its kernels */
+    uint32_t linear_key_heads, linear_value_heads, linear_head_dim;
     uint64_t linear_state_bytes;                /* per sequence, all such layers, fp32 */
     uint32_t dense_layers;                      /* MoE models: layers with a dense FFN */
     uint32_t indexer_dim, sparse_tokens;        /* sparse attention: keys kept, tokens attended */

@@ -143,6 +143,9 @@ static bool read_llm(const struct kvc_jval *v, struct kvc_llm *m)
         {"linear_layers", &m->linear_layers},
         {"linear_width", &m->linear_width},
         {"linear_value_width", &m->linear_value_width},
+        {"linear_key_heads", &m->linear_key_heads},
+        {"linear_value_heads", &m->linear_value_heads},
+        {"linear_head_dim", &m->linear_head_dim},
         {"dense_layers", &m->dense_layers},
         {"indexer_dim", &m->indexer_dim},
         {"sparse_tokens", &m->sparse_tokens},
@@ -155,6 +158,7 @@ static bool read_llm(const struct kvc_jval *v, struct kvc_llm *m)
     m->name = kvc_profile_string(v, "name");
     m->source = kvc_profile_string(v, "source");
     m->weights_dtype = kvc_profile_string(v, "weights_dtype");
+    m->linear_kind = kvc_profile_string(v, "linear_kind");
     m->no_step_model = kvc_profile_string(v, "no_step_model");
     m->linear_state_bytes = number_u64(v, "linear_state_bytes");
     m->kv_bytes_per_token_bf16 = number_u64(v, "kv_bytes_per_token_bf16");

@@ -18,6 +18,8 @@ struct kind {
 struct attention {
     struct kind kind[2];
     size_t n;
+    struct kvc_linear decode, prefill; /* of the linear layers, where measured */
+    double linear_layers;              /* 0: none, or not measured */
     double index_ns_per_key; /* sparse attention: what each key costs to be looked at, all layers */
 };
 
@@ -28,10 +30,23 @@ static double lesser(double a, double b)
 
 /* ---- decode ---- */
 
+static double linear_ns(const struct kvc_linear *l, double sequences, double tokens)
+{
+    return kvc_kernel_answer_ns(&l->convolution, sequences, tokens) +
+           kvc_kernel_answer_ns(&l->recurrence, sequences, tokens);
+}
+
+static double linear_launch_ns(const struct kvc_linear *l)
+{
+    return l->convolution.curve.table->constants[0] + l->recurrence.curve.table->constants[0];
+}
+
 static double decode_ns(const struct attention *a, double n, double context)
 {
     double ns = a->index_ns_per_key * context, each = context / n > 1 ? context / n : 1;
 
+    if (a->linear_layers > 0)
+        ns += a->linear_layers * linear_ns(&a->decode, n, 1);
     for (size_t i = 0; i < a->n; i++)
         ns += a->kind[i].layers * a->kind[i].cost *
               kvc_kernel_answer_ns(&a->kind[i].decode, n, lesser(each, a->kind[i].keys));
@@ -108,6 +123,14 @@ static double base_ns(const struct kind *k, double batch, double q)
     return ns > 0 ? ns : 0;
 }
 
+/* One of batch sequences of q new tokens in the linear layers, launches apart. */
+static double linear_chunk_ns(const struct attention *a, double batch, double q)
+{
+    double ns = linear_ns(&a->prefill, batch, q) - linear_launch_ns(&a->prefill);
+
+    return ns > 0 ? a->linear_layers * ns / batch : 0;
+}
+
 static double tiles(double q)
 {
     return ceil(q / 128) * 128;
@@ -155,11 +178,18 @@ static bool fill_prefill(struct kvc_step_model *m, const struct attention *a)
                 m->waves.ns[i] += k->layers * wave_ns(m, k, q);
             }
         }
+        if (a->linear_layers > 0) {
+            double alone = linear_chunk_ns(a, 1, q), eight = linear_chunk_ns(a, 8, q);
+            m->alone.ns[i] += alone;
+            m->eight.ns[i] += eight > alone / 8 ? eight : alone / 8;
+        }
         m->past.ns[i] += a->index_ns_per_key * q / 64; /* the indexer reads keys tile by tile */
     }
     for (size_t i = 0; i < tables; i++)
         if (!kvc_token_table_finish(table[i], 0))
             return false;
+    if (a->linear_layers > 0)
+        m->prefill_fixed += a->linear_layers * linear_launch_ns(&a->prefill);
     for (size_t j = 0; j < a->n; j++) {
         m->prefill_fixed += a->kind[j].layers * launch_ns(&a->kind[j]);
         if (a->kind[j].keys < HUGE_VAL)
@@ -228,6 +258,10 @@ enum kvc_status kvc_step_build_attention(struct kvc_step_model *m, struct kvc_er
 
     if (!find_kinds(m, &a))
         return kvc_fail(err, KVC_ERR_UNSUPPORTED, "no attention times for %s", m->gpu.id);
+    m->linear_measured = m->llm.linear_layers &&
+                         kvc_kernels_linear(m->kernels, &m->llm, m->tp, false, &a.decode) &&
+                         kvc_kernels_linear(m->kernels, &m->llm, m->tp, true, &a.prefill);
+    a.linear_layers = m->linear_measured ? m->llm.linear_layers : 0;
     if (!fill_decode(m, &a) || !fill_prefill(m, &a))
         return kvc_fail_nomem(err);
     m->attention_exact = m->kv_resident == 1 &&
@@ -238,7 +272,10 @@ enum kvc_status kvc_step_build_attention(struct kvc_step_model *m, struct kvc_er
             m->attention_exact &= both[j]->exact && !both[j]->borrowed && !both[j]->foreign &&
                                   both[j]->curve.octaves <= 1.01;
     }
-    if (m->llm.linear_layers) /* read and write each sequence's state; 0.8 of the rate is assumed */
+    if (m->linear_measured)
+        m->attention_exact &= !a.decode.recurrence.borrowed && !a.decode.recurrence.foreign &&
+                              a.decode.recurrence.curve.octaves <= 1.01;
+    if (m->llm.linear_layers && !m->linear_measured) /* read and write each sequence's state; 0.8 of the rate is assumed */
         m->decode_per_sequence += 1e9 * 2.0 * (double)m->llm.linear_state_bytes / m->tp /
                                   (0.8 * m->gpu.hbm_bytes_per_s.value);
     return KVC_OK;

@@ -55,9 +55,9 @@ static void tell_kernels(const struct teller *t, const struct kvc_step_model *m)
               "H100's bf16 form (own fit of aiconfigurator tables @095f58a), 0.8 of the bandwidth; "
               "no table of this dtype");
     tell_kv(t, m);
-    if (m->llm.linear_layers)
+    if (m->llm.linear_layers && !m->linear_measured)
         t->fn(t->user, "kernels", "linear attention", "products and state traffic only", "assumed",
-              "no measured kernels used");
+              "no kernels measured");
     if (m->llm.sparse_tokens)
         t->fn(t->user, "kernels", "sparse attention", "attended tokens capped, indexer reads keys",
               "assumed", "no measured kernels used");

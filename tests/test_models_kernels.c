@@ -347,6 +347,32 @@ static void borrowed_tables_hold(void **state)
     }
 }
 
+/* A step of the recurrence reads and writes each sequence's float state: no less, and where the
+ * heads were measured at most half more. */
+static void linear_attention_moves_its_state(void **state)
+{
+    (void)state;
+    static const char *const gpus[] = {"h100_sxm", "h200_sxm", "b200_sxm", "gb200", "l40s"};
+    const struct kvc_llm *m = kvc_llm_find("Qwen3.5-397B-A17B");
+    for (size_t i = 0; i < sizeof gpus / sizeof gpus[0]; i++)
+        for (uint32_t tp = 2; tp <= 8; tp *= 2) {
+            const struct kvc_gpu *g = kvc_gpu_find(gpus[i]);
+            struct kvc_linear decode, prefill;
+            struct kvc_kernels *k;
+            assert_int_equal(kvc_kernels_load(&k, g, "vllm", NULL), KVC_OK);
+            assert_true(kvc_kernels_linear(k, m, tp, false, &decode));
+            assert_true(kvc_kernels_linear(k, m, tp, true, &prefill));
+            double bytes = 2.0 * 256 * m->linear_value_heads * 128 * 128 * 4 / tp;
+            double least = 1e9 * bytes / g->hbm_bytes_per_s.value;
+            double ns = kvc_kernel_answer_ns(&decode.recurrence, 256, 1);
+            if (decode.recurrence.curve.octaves <= 1 && !(ns > least && ns < 1.5 * least))
+                fail_msg("%s tp %u: %g ns, the state alone %g", gpus[i], tp, ns, least);
+            assert_true(kvc_kernel_answer_ns(&prefill.recurrence, 1, 8192) >
+                        1.5 * kvc_kernel_answer_ns(&prefill.recurrence, 1, 4096));
+            kvc_kernels_destroy(k);
+        }
+}
+
 static void allreduce_never_falls(void **state)
 {
     (void)state;
@@ -375,6 +401,7 @@ int main(void)
         cmocka_unit_test(profiles_match_their_rows),
         cmocka_unit_test(a_refit_gives_the_checked_in_tables),
         cmocka_unit_test(borrowed_tables_hold),
+        cmocka_unit_test(linear_attention_moves_its_state),
         cmocka_unit_test(allreduce_never_falls),
     };
     return cmocka_run_group_tests_name("models_kernels", tests, NULL, NULL);

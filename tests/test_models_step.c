@@ -57,6 +57,7 @@ static const struct combination {
     {"Qwen3-235B-A22B", "h200_sxm", KVC_FP8, KVC_FP8, 4},
     {"DeepSeek-V3", "h200_sxm", KVC_FP8, KVC_BF16, 8},
     {"Gemma-3-27B", "h100_sxm", KVC_BF16, KVC_BF16, 1},
+    {"Qwen3.5-27B", "b200_sxm", KVC_FP8, KVC_FP8, 2},
 };
 #define COMBINATIONS (sizeof combinations / sizeof combinations[0])
 

@@ -226,7 +226,9 @@ def llm(m):
     if lin:
         o.update(linear_layers=lin["layers"], linear_state_bytes=lin["state_bytes_per_sequence_fp32"],
                  linear_width=2 * lin["key_heads"] * lin["key_dim"] + 2 * lin["value_heads"] * lin["value_dim"],
-                 linear_value_width=lin["value_heads"] * lin["value_dim"])
+                 linear_value_width=lin["value_heads"] * lin["value_dim"],
+                 linear_kind="kda" if "kimi" in lin["type"] else "gdn", linear_key_heads=lin["key_heads"],
+                 linear_value_heads=lin["value_heads"], linear_head_dim=lin["value_dim"])
     if sp:
         o.update(indexer_dim=sp["index_head_dim"], sparse_tokens=sp["index_topk"])
     if m["name"] in JOINT_QK_NORM:
