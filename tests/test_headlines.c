@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Published figures: the table is the collected facts, closed forms are computed here once more, and
+ * Published figures: the table is the collected facts, closed forms are computed here again, and
  * every verdict follows its rule. */
 #include <setjmp.h>
 #include <stdarg.h>

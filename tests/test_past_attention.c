@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tokens behind a cached prefix: the cost of the prefix against vLLM's attention as it was measured on
+ * Tokens behind a cached prefix: the cost of the prefix against vLLM's attention as measured on
  * RTX PRO 6000 (no table of the model was fitted to rows with a prefix), and laws it must keep. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What hardware can't break: more bandwidth or arithmetic never makes a step longer, links carry the
- * bytes that tiers gave and took, and halving KV bytes pays from some context on, not before. */
+ * What hardware can't break: more bandwidth or arithmetic never makes a step longer, links carry
+ * what tiers gave and took, and halving KV bytes pays from some context on, not before. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,8 @@ static struct kvc_scenario *scenario(const char *gpu)
 
 static struct kvc_step_model *model_on(const struct kvc_gpu *gpu, const char *llm, uint32_t tp)
 {
-    struct kvc_step_config config = {kvc_llm_find(llm), gpu, "vllm", KVC_BF16, KVC_BF16, tp, 1, .ep = 1};
+    struct kvc_step_config config = {kvc_llm_find(llm), gpu, "vllm",
+                                     KVC_BF16, KVC_BF16, tp, 1, .ep = 1};
     struct kvc_step_model *m = NULL;
     struct kvc_error err = {0};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The engine as a queue: with steps of constant length and so many sequences at once it is M/D/1,
- * M/M/1 and M/M/k, whose mean waits are known. Means are held within the confidence interval that the
- * run's own batches give. And what must hold exactly: rates twice as high make all times half. */
+ * M/M/1 and M/M/k, whose mean waits are known. Means are held within the confidence interval that
+ * the run's own batches give. And what must hold exactly: twice the rates make half the times. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -96,8 +96,8 @@ struct traffic {
 };
 static struct traffic w;
 
-/* Poisson arrivals; answers of mean steps, or geometric about it. Prompts fit a step, so a request is
- * served for as many steps as it has output tokens. */
+/* Poisson arrivals; answers of mean steps, or geometric about it. Prompts fit a step, so a request
+ * is served for as many steps as it has output tokens. */
 static void draw(double per_ns, uint32_t mean, bool geometric)
 {
     uint64_t gap = kvc_rng_stream(7, "arrivals"), length = kvc_rng_stream(7, "lengths");
@@ -235,7 +235,7 @@ static void more_load_never_shortens_a_wait(void **state)
     kvc_step_model_destroy(m);
 }
 
-/* Arrivals, steps and routing at twice the speed: the same run, in half the time, to the nanosecond. */
+/* Arrivals, steps and routing at twice the speed: the same run in half the time, exactly. */
 static void twice_the_rates_half_the_times(void **state)
 {
     (void)state;
