@@ -102,6 +102,14 @@ static void add_more(struct bench *b, const struct kvc_bench_row *r)
     kvc_json_close(j);
 }
 
+static void take_note(void *user, const char *text)
+{
+    struct bench *b = user;
+
+    if (!b->notes.buf || !strstr(b->notes.buf, text))
+        kvc_text_addf(&b->notes, "%s\n", text);
+}
+
 static bool take_row(void *user, const struct kvc_bench_row *r)
 {
     struct bench *b = user;
@@ -111,6 +119,8 @@ static bool take_row(void *user, const struct kvc_bench_row *r)
     print_row(b, r);
     b->rows++;
     b->noisy += r->spread > NOISY;
+    if (r->link && !link)
+        take_note(b, "the host link is not in the profile's links: name its GPU with --gpu");
     if (!link) {
         add_more(b, r);
         return true;
@@ -126,14 +136,6 @@ static bool take_row(void *user, const struct kvc_bench_row *r)
     if (r->both)
         b->nomem |= kvc_readings_row(&b->readings, &reading, NULL) != KVC_OK;
     return !b->nomem;
-}
-
-static void take_note(void *user, const char *text)
-{
-    struct bench *b = user;
-
-    if (!b->notes.buf || !strstr(b->notes.buf, text))
-        kvc_text_addf(&b->notes, "%s\n", text);
 }
 
 /* ---- what is to be measured ---- */

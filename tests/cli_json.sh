@@ -85,6 +85,17 @@ sed 's/"session_id"/"instance": "e1", &/; 3~2s/"e1"/"e2"/' "$dir/log.jsonl" >"$d
 kvt inspect "$dir/engines.jsonl" >"$dir/n$((k + 3))"
 covers kvcast.inspect.v1 "$dir"/n[0-9]*
 
+# profiles: a link's two ways and both, a drive's few reads under way, a machine
+{ for test in host_to_device device_to_host host_to_device_bidirectional; do
+    printf 'Running %s_memcpy_ce.\nmemcpy CE (GB/s)\n 0\n 0 40.0\n\nSUM x 40.0\n' $test
+done; } >"$dir/nvb.txt"
+awk 'BEGIN { printf "{\"fio version\":\"fio-3.36\",\"global options\":{\"direct\":\"1\",\"ioengine\":\"libaio\"},\"jobs\":["
+    for (d = 1; d <= 256; d *= 4) printf "%s{\"groupid\":%d,\"job options\":{\"rw\":\"read\",\"iodepth\":\"%d\"},\"read\":{\"bw_bytes\":%d,\"iops\":%d}}", (d > 1 ? "," : ""), d, d, 4e7 * d, 1e4 * d
+    print "]}" }' >"$dir/fio.json"
+kvt calibrate "$dir/nvb.txt" "$dir/fio.json" --gpu h100-sxm --queue-depth 8 >"$dir/f1"
+kvt bench --quick --only zstd >"$dir/f2"
+covers kvcast.profile.v1 "$dir/f1" "$dir/f2"
+
 sort -u "$dir/ever" >"$dir/all"
 idle=$(for s in ceiling replay import export policy-list policy-check inspect; do documented "kvcast.$s.v1"; done | sort -u |
     awk 'NR == FNR { have[$0] = 1; next } $2 != "*" && !($0 in have)' "$dir/all" -)

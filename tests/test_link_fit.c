@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "studies/profile_write.h"
+#include "tests/models_csv.h"
 
 static const struct kvc_reader test_reader = {.name = "test", .what = "a test"};
 
@@ -168,6 +169,47 @@ static void batches_tell_all_three(void **state)
     kvc_readings_clear(&r);
 }
 
+/* Blocks copied between an H100 and its host, read off a plot, against the figures that links.json
+ * states of the same plot, fitted elsewhere by another program. */
+static void a_published_plot_gives_the_carried_figures(void **state)
+{
+    static const struct {
+        const char *direction, *method, *link;
+    } c[] = {{"cpu_to_gpu", "kernel", "pcie5-x16"}, {"gpu_to_cpu", "kernel", "pcie5-x16"},
+             {"cpu_to_gpu", "dma", "pcie5-x16-dma"}, {"gpu_to_cpu", "dma", "pcie5-x16-dma"}};
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        const struct kvc_link_profile *l = kvc_link_find(c[i].link);
+        struct law law = {1e9, 0, 0};
+        struct kvc_readings r = {0};
+        struct kvc_link_fits fits;
+        struct test_csv csv;
+        if (!test_csv_open(&csv, "../shared/kernels/links/gpu_host_copy_vs_block.csv") || !l) {
+            print_message("SKIPPED: no ../shared/kernels, or no such link\n");
+            skip();
+        }
+        while (test_csv_row(&csv))
+            if (!strcmp(test_csv_get(&csv, "direction"), c[i].direction) &&
+                !strcmp(test_csv_get(&csv, "method"), c[i].method)) {
+                double bytes = test_csv_number(&csv, "block_kb") * 1024;
+                law.rate = test_csv_number(&csv, "throughput_gb_s") * 1e9;
+                add(&r, &law, bytes, INFINITY, false, 1);
+            }
+        test_csv_close(&csv);
+        assert_int_equal(r.n, 13);
+        run(&fits, &r);
+        expect(&fits.fit[0], KVC_LINK_RATE,
+               i % 2 ? l->write_bytes_per_s.value : l->read_bytes_per_s.value, 0.03);
+        double per_op = fits.fit[0].fit.constant[KVC_LINK_PER_OP].value;
+        if (fabs(per_op / l->per_op_ns.value - 1) > 0.35) /* one figure stands for both ways */
+            fail_msg("%s %s: %g ns a block, %g carried", c[i].direction, c[i].method, per_op,
+                     l->per_op_ns.value);
+        assert_false(fits.fit[0].fit.constant[KVC_LINK_LATENCY].told);
+        kvc_link_fits_clear(&fits);
+        kvc_readings_clear(&r);
+    }
+}
+
 /* Each allocation of ours fails once: no memory is said, nothing is lost. */
 static void memory_may_run_out_at_any_time(void **state)
 {
@@ -202,6 +244,7 @@ int main(void)
         cmocka_unit_test(noise_and_outliers_stay_within_the_stated_errors),
         cmocka_unit_test(what_can_not_be_told_is_said),
         cmocka_unit_test(batches_tell_all_three),
+        cmocka_unit_test(a_published_plot_gives_the_carried_figures),
         cmocka_unit_test(memory_may_run_out_at_any_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
