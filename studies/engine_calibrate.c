@@ -94,7 +94,7 @@ static enum kvc_status gather(struct fit *f, const char *backend, const struct k
         char text[256];
         size_t at;
         if (p.group == SIZE_MAX || p.aside || r->kind != KVC_ROW_PLAIN ||
-            strcmp(r->backend, backend) != 0 || strcmp(p.band.regime, regime) != 0)
+            strcmp(r->backend, backend) != 0 || (regime && strcmp(p.band.regime, regime) != 0))
             continue;
         kvc_engine_configure(r, &config, text);
         status = kvc_engine_model_find(&f->models, &config, &at, err);
@@ -106,6 +106,7 @@ static enum kvc_status gather(struct fit *f, const char *backend, const struct k
     return status;
 }
 
+/* What a front end takes does not depend on the kernels' regime: TTFT has one band. */
 static enum kvc_status fit_bands(struct kvc_engine_constants *out, struct fit *f,
                                  const char *backend, struct kvc_error *err)
 {
@@ -113,18 +114,22 @@ static enum kvc_status fit_bands(struct kvc_engine_constants *out, struct fit *f
     struct shares s = {kvc_malloc(f->v->rows.n, sizeof *s.ttft),
                        kvc_malloc(f->v->rows.n, sizeof *s.tpot), 0};
     enum kvc_status status = s.ttft && s.tpot ? KVC_OK : kvc_fail_nomem(err);
+    double low = 0, high = 0;
 
+    if (status == KVC_OK)
+        status = gather(f, backend, &out->host, NULL, &s, err);
+    if (status == KVC_OK && s.n) {
+        low = kvc_engine_quantile(s.ttft, s.n, 0.1);
+        high = kvc_engine_quantile(s.ttft, s.n, 0.9);
+    }
     for (size_t i = 0; i < 3 && status == KVC_OK; i++) {
-        struct kvc_time_band *b = &out->band[i].band;
         out->band[i].regime = regimes[i];
         status = gather(f, backend, &out->host, regimes[i], &s, err);
         out->band[i].rows = s.n;
-        if (s.n == 0)
-            continue;
-        b->ttft_low = kvc_engine_quantile(s.ttft, s.n, 0.1);
-        b->ttft_high = kvc_engine_quantile(s.ttft, s.n, 0.9);
-        b->tpot_low = kvc_engine_quantile(s.tpot, s.n, 0.1);
-        b->tpot_high = kvc_engine_quantile(s.tpot, s.n, 0.9);
+        if (s.n)
+            out->band[i].band = (struct kvc_time_band){
+                low, high, kvc_engine_quantile(s.tpot, s.n, 0.1),
+                kvc_engine_quantile(s.tpot, s.n, 0.9), NULL, NULL, regimes[i]};
     }
     kvc_free(s.ttft);
     kvc_free(s.tpot);
