@@ -136,8 +136,8 @@ static double tiles(double q)
     return ceil(q / 128) * 128;
 }
 
-/* A key of the past, all heads, as tiles of 64 queries go over the multiprocessors wave by wave: what
- * RTX PRO 6000 measures from 16 to 2048 queries (LLMServingSim @5daddb2), and H20 at 16. */
+/* A key of the past, all heads, as tiles of 64 queries go over the multiprocessors wave by wave:
+ * what RTX PRO 6000 measures from 16 to 2048 queries (LLMServingSim @5daddb2), and H20 at 16. */
 static double wave_ns(const struct kvc_step_model *m, const struct kind *k, double q)
 {
     double processors = m->gpu.multiprocessors.value, heads = (double)m->llm.heads / m->tp;

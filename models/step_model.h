@@ -44,8 +44,8 @@ struct kvc_step_model {
     double decode_per_sequence; /* state of linear layers */
     /* prefill attention: fixed once a step + per chunk of q tokens after p, all layers:
      * base(q) + past(q) p + capped(q) min(p, cap). alone: one sequence by itself; eight: one of
-     * eight alike, which share the machine better. What the pasts of a step take together is no less
-     * than waves(q) p of any chunk, whose few tiles leave most of the machine idle. */
+     * eight alike, which share the machine better. The pasts of a step take together no less than
+     * waves(q) p of any chunk, whose few tiles leave most of the machine idle. */
     struct kvc_token_table alone, eight, past, waves, capped;
     double prefill_fixed;
     uint64_t cap_tokens;

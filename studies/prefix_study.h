@@ -20,8 +20,8 @@ struct kvc_prefix_study { /* all zero = empty; in the file's order */
     double shift_ms;   /* what that added to every prediction */
 };
 
-/* Columns tokens, tier and ttft_ms or ttft_p50_s. calibrate: the first row sets what is the same for
- * every request of that engine, front end and host. */
+/* Columns tokens, tier and ttft_ms or ttft_p50_s. calibrate: the first row sets what is the same
+ * for every request of that engine, front end and host. */
 enum kvc_status kvc_prefix_study_run(struct kvc_prefix_study *out, const char *path,
                                      const struct kvc_scenario *scenario, bool calibrate,
                                      struct kvc_error *err);

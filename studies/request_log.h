@@ -27,8 +27,9 @@ void kvc_measured_log_clear(struct kvc_measured_log *log);
 enum kvc_status kvc_measured_log_trace(struct kvc_measured_log *log, struct kvc_trace **out,
                                        struct kvc_error *err);
 
-/* What meta.json beside the log says of the engine that served it, as scenario keys: model, GPU, tp,
- * replicas, budget, sequences, KV room. No such file: nothing is set. said: one line of what was. */
+/* What meta.json beside the log says of the engine that served it, as scenario keys: model, GPU,
+ * tp, replicas, budget, sequences, KV room. No such file: nothing is set. said: a line of what was.
+ */
 enum kvc_status kvc_measured_meta_apply(struct kvc_scenario *scenario, const char *log_path,
                                         char said[512], struct kvc_error *err);
 
