@@ -27,8 +27,9 @@ static const struct kvc_cli_option options[] = {
      "reads and writes that the engine keeps under way on storage; goes into the profile"},
     {"requests", "F", NULL,
      "times of a served run's requests, JSON lines or CSV: input_tokens, output_tokens, and "
-     "arrival, first_token and last_token in seconds (or ttft_ms and e2e_ms); --trace names the "
-     "traffic where arrivals or shared prefixes are not in it"},
+     "arrival, first_token and last_token in seconds (or ttft_ms and e2e_ms), or the result that "
+     "vllm bench serve --save-detailed saves; --trace names the traffic where arrivals or shared "
+     "prefixes are not in it"},
     {"prometheus", "F", NULL,
      "a scrape of vLLM's or SGLang's metrics; two or more, in order of time"},
     {"rows", "F.csv", NULL,

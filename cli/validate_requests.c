@@ -8,6 +8,7 @@
 #include "reports/reports.h"
 #include "sim/scenario/scenario.h"
 #include "studies/request_study.h"
+#include "traces/trace.h"
 
 static double error_percent(double measured, double predicted)
 {
@@ -133,6 +134,8 @@ static enum kvc_status prepare(struct kvc_cli *cli, const struct kvc_import_opti
         status = kvc_scenario_set(*scenario, "profile", kvc_cli_value(cli, "profile"), err);
     if (status == KVC_OK && (status = kvc_scenario_check(*scenario, err)) == KVC_ERR_INPUT)
         status = err->status = KVC_ERR_USAGE; /* the place is the command line */
+    if (status == KVC_OK && !other && !kvc_trace_recognised(path)) /* a client's times */
+        return kvc_measured_log_trace(log, trace, err);
     if (status == KVC_OK)
         status = kvc_trace_open(trace, other ? other : path, io, &report, err);
     if (status == KVC_OK)

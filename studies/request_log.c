@@ -12,9 +12,9 @@
 
 #define LONGEST_S 1e7 /* what passes for a latency */
 
-static enum kvc_status add(struct kvc_measured_log *log, double input, double output, double ttft_s,
-                           double e2e_s, double arrival_s, const char *path, uint64_t line,
-                           struct kvc_error *err)
+enum kvc_status kvc_measured_log_add(struct kvc_measured_log *log, double input, double output,
+                                     double ttft_s, double e2e_s, double arrival_s,
+                                     const char *path, uint64_t line, struct kvc_error *err)
 {
     bool counts = input >= 1 && input <= UINT32_MAX && output >= 1 && output <= UINT32_MAX;
 
@@ -63,14 +63,19 @@ static enum kvc_status add_json(struct kvc_measured_log *log, const char *text, 
 
     if (status != KVC_OK)
         return status;
+    if (kvc_measured_is_bench(row)) {
+        status = kvc_measured_log_bench(log, row, path, err);
+        kvc_json_free(row);
+        return status;
+    }
     double queued = at(row, "queued_ts"), arrival = any(row, arrivals), begin = queued;
     double first = any(row, first_tokens), last = any(row, last_tokens);
     if (isnan(queued)) { /* the client's clock */
         begin = arrival;
         log->engine_clock = false;
     }
-    status = add(log, any(row, inputs), any(row, outputs), first - begin, last - begin, arrival,
-                 path, line, err);
+    status = kvc_measured_log_add(log, any(row, inputs), any(row, outputs), first - begin,
+                                  last - begin, arrival, path, line, err);
     kvc_json_free(row);
     return status;
 }
@@ -168,8 +173,8 @@ static enum kvc_status read_csv(struct kvc_measured_log *log, const char *path,
         double ttft = stated ? cell(&t, c.ttft) / 1e3 : cell(&t, c.first) - arrival;
         double e2e = stated ? cell(&t, c.e2e) / 1e3 : cell(&t, c.last) - arrival;
         if (!*outcome || strcmp(outcome, "completed") == 0)
-            status = add(log, cell(&t, c.input), cell(&t, c.output), ttft, e2e, arrival, path,
-                         t.line, err);
+            status = kvc_measured_log_add(log, cell(&t, c.input), cell(&t, c.output), ttft, e2e,
+                                          arrival, path, t.line, err);
     }
     kvc_csv_table_close(&t);
     return status;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a served run measured of each request: JSON lines as vLLM's benchmark scripts write them
- * (queued_ts, first_token_ts, last_token_ts), the CSV of kvcast replay --requests, or rows of either
- * kind with the client's times in seconds (arrival, first_token, last_token). */
+ * (queued_ts, first_token_ts, last_token_ts), the CSV of kvcast replay --requests, rows of either
+ * kind with the client's times in seconds (arrival, first_token, last_token), or the saved result
+ * of a benchmark. */
 #ifndef KVC_STUDIES_REQUEST_LOG_H
 #define KVC_STUDIES_REQUEST_LOG_H
 
@@ -22,6 +23,15 @@ struct kvc_measured_log { /* all zero = empty; in the file's order */
 enum kvc_status kvc_measured_log_read(struct kvc_measured_log *out, const char *path,
                                       struct kvc_error *err);
 void kvc_measured_log_clear(struct kvc_measured_log *log);
+/* One more; what makes no sense is an error there. */
+enum kvc_status kvc_measured_log_add(struct kvc_measured_log *log, double input, double output,
+                                     double ttft_s, double e2e_s, double arrival_s,
+                                     const char *path, uint64_t line, struct kvc_error *err);
+/* request_bench.c: the result of a benchmark of vLLM or SGLang, a list a figure. */
+struct kvc_jval;
+bool kvc_measured_is_bench(const struct kvc_jval *run);
+enum kvc_status kvc_measured_log_bench(struct kvc_measured_log *log, const struct kvc_jval *run,
+                                       const char *path, struct kvc_error *err);
 /* Its requests as a trace, without prefixes; sorts them by arrival. KVC_ERR_UNSUPPORTED: some have
  * no arrival. */
 enum kvc_status kvc_measured_log_trace(struct kvc_measured_log *log, struct kvc_trace **out,

@@ -113,6 +113,17 @@ awk -F, 'NR > 1 { printf "{\"arrival_time\": %s, \"first_token_time\": %s, \"las
     "$dir/times.csv" > "$dir/times.jsonl"
 "$kvcast" calibrate --requests "$dir/times.jsonl" $served -o - 2> "$dir/err" > "$dir/t2.json" && sed 's/times.jsonl/times.csv/' "$dir/t2.json" | cmp -s - "$dir/t.json"
 report $? "JSON lines are the same again"
+awk -F, 'NR > 1 { s = s c $1; f = f c $2 - $1; b = b c "[" $3 - $2 "]"; p = p c $4; g = g c $5; e = e c "\"\""; c = "," }
+    END { printf "{\"backend\": \"vllm\", \"input_lens\": [%s,5], \"output_lens\": [%s,0], \"ttfts\": [%s,0.0], \"itls\": [%s,[]], \"start_times\": [%s,9], \"errors\": [%s,\"timeout\"]}\n", p, g, f, b, s, e }' \
+    OFMT=%.9f CONVFMT=%.9f "$dir/times.csv" > "$dir/bench.json"
+"$kvcast" calibrate --requests "$dir/bench.json" $served -o "$dir/t3.json" > "$dir/out3" 2> "$dir/err" && grep -q 'times of 90 requests' "$dir/out3"
+report $? "so is the saved result of a benchmark, without the requests that failed"
+awk -v a="$(per "$dir/out")" -v b="$(per "$dir/out3")" 'BEGIN { exit !(a > 0 && b / a > 0.8 && b / a < 1.25) }'
+report $? "which tells the same, too"
+"$kvcast" validate --requests "$dir/bench.json" $served --profile "$dir/t3.json" 2> "$dir/err" | grep -q '^| TTFT mean .* met |'
+report $? "validate takes it, and the profile meets it"
+printf '{"input_lens": [1, 2], "output_lens": [1, 2]}\n' > "$dir/bare.json"
+refused "a result without details says how to save them" 3 "save-detailed" calibrate --requests "$dir/bare.json" $served -o "$dir/x.json"
 cut -d, -f1,2,4,5 "$dir/times.csv" > "$dir/short.csv"
 refused "a column that is missing is named" 3 "ttft_ms" calibrate --requests "$dir/short.csv" $served -o "$dir/x.json"
 awk -F, 'BEGIN { print "input_tokens,output_tokens,ttft_ms,e2e_ms" } NR > 1 { print $13 "," $14 "," $6 "," $7 }' "$dir/run.csv" > "$dir/late.csv"
