@@ -186,10 +186,10 @@ static bool residuals(void *user, const double *x, double *out)
 }
 
 static enum kvc_status model_of(struct kvc_step_model **out, const struct kvc_scenario *s,
-                                struct kvc_error *err)
+                                const char *backend, struct kvc_error *err)
 {
     struct kvc_step_config c = {.llm = kvc_llm_find(s->model), .gpu = kvc_gpu_find(s->cluster.gpu),
-                                .backend = s->engine.backend, .tp = s->cluster.tp,
+                                .backend = backend, .tp = s->cluster.tp,
                                 .pp = s->cluster.pp, .ep = s->cluster.ep};
 
     if (!kvc_dtype_parse(s->weights_dtype, &c.weights) || !kvc_dtype_parse(s->kv_dtype, &c.kv))
@@ -220,7 +220,7 @@ static enum kvc_status read_all(struct fit *f, struct kvc_host_fit *out, const c
 {
     struct kvc_scrape last, next;
     struct kvc_step_model *model = NULL;
-    enum kvc_status status = model_of(&model, scenario, err);
+    enum kvc_status status = model_of(&model, scenario, out->backend, err);
 
     if (status == KVC_OK)
         status = kvc_scrape_read(&last, paths[0], err);
@@ -248,20 +248,25 @@ static enum kvc_status read_all(struct fit *f, struct kvc_host_fit *out, const c
 enum kvc_status kvc_host_fit_scrapes(struct kvc_host_fit *out, const char *const *paths, size_t n,
                                      const struct kvc_scenario *scenario, struct kvc_error *err)
 {
-    const struct kvc_engine_profile *engine = kvc_engine_find(scenario->engine.backend);
+    const struct kvc_engine_profile *engine = NULL;
+    struct kvc_scrape first;
     struct fit f = {.interval = kvc_calloc(n, sizeof *f.interval),
                     .row = kvc_calloc(3 * n, sizeof *f.row)};
     enum kvc_status status = KVC_OK;
 
-    if (!engine)
-        status = kvc_fail(err, KVC_ERR_INPUT, "no engine '%s'", scenario->engine.backend);
-    else if (n < 2)
+    if (n < 2)
         status =
             kvc_fail_at(err, KVC_ERR_USAGE, paths[0], 0, NULL,
                         "counters run since the engine's start: what tells is the difference of "
                         "two scrapes; name another with a second --prometheus");
     else if (!f.interval || !f.row)
         status = kvc_fail_nomem(err);
+    if (status == KVC_OK)
+        status = kvc_scrape_read(&first, paths[0], err);
+    if (status == KVC_OK) { /* whose metrics they are decides, not the scenario */
+        engine = kvc_engine_find(first.sglang ? "sglang" : "vllm");
+        status = engine ? KVC_OK : kvc_fail(err, KVC_ERR_INTERNAL, "no engine of this name");
+    }
     if (status == KVC_OK) {
         kvc_host_fit_start(out, engine);
         status = read_all(&f, out, paths, n, scenario, err);

@@ -158,6 +158,12 @@ awk 'BEGIN { print "id,silicon_data_source,backend,model_path,system,precision,m
     "$kvcast" replay "$dir/run.jsonl" $served --profile "$dir/rows.json" --no-bounds --quiet > "$dir/out" 2> "$dir/err"
 report $? "constants fitted to engine rows become a profile, too"
 
+sed 's/^vllm:/sglang:/; s/request_queue_time/queue_time/; s/num_requests_running/num_running_reqs/' "$dir/m0" > "$dir/g0"
+sed 's/^vllm:/sglang:/; s/request_queue_time/queue_time/; s/num_requests_running/num_running_reqs/' "$dir/m1" > "$dir/g1"
+"$kvcast" calibrate --prometheus "$dir/g0" --prometheus "$dir/g1" $served -o "$dir/g.json" > "$dir/out" 2> "$dir/err" && grep -q '"backend": "sglang"' "$dir/g.json"
+report $? "SGLang's metrics are about SGLang's host"
+refused "another engine's scrape between" 3 "another engine than" calibrate --prometheus "$dir/m0" --prometheus "$dir/g1" $served -o "$dir/x.json"
+
 refused "one scrape tells nothing" 2 "two scrapes" calibrate --prometheus "$dir/m0" $served -o "$dir/x.json"
 refused "scrapes in the wrong order" 3 "in order of time" calibrate --prometheus "$dir/m1" --prometheus "$dir/m0" $served -o "$dir/x.json"
 refused "no scrape at all" 3 "no metric of vLLM" calibrate --prometheus "$dir/nvb.txt" --prometheus "$dir/m0" $served -o "$dir/x.json"
