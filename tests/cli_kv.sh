@@ -47,5 +47,17 @@ report $? "without a hybrid manager the windows of half of gpt-oss' layers keep 
 grep -q '"window_kv"' capped.json && ! grep -q '"window_kv"' unified.json
 report $? "and only the first warns of what windows take"
 
+awk 'BEGIN { printf "{\"timestamp\": 0, \"input_length\": 200000, \"output_length\": 10, \"hash_ids\": [0"
+    for (i = 1; i < 391; i++) printf ", %d", i; print "]}" }' >long.jsonl
+"$kvcast" replay long.jsonl --model Llama-3.3-70B --gpu h100-sxm --tp 4 --engine.kv_cache_memory 4TB --json --quiet >wide.json
+grep -q kernels_outside wide.json && ! grep -q kernels_outside full.json && grep -q 'beyond the measured tables' wide.json
+report $? "a context beyond the tables is a warning, and its band wider"
+grep -q prefill_past full.json && grep -q 'wider for prefill behind cached tokens' full.json && ! grep -q prefill_past wide.json
+report $? "prefill behind cached tokens, in no table of Hopper, is a warning, and its band wider"
+"$kvcast" replay log.jsonl --model Llama-3.1-8B --gpu gh200-96 --json --quiet >gh200.json
+width() { sed -n 's/.*"tpot_ms.mean": \[\([0-9.]*\), \([0-9.]*\)\].*/\1 \2/p' "$1" | awk '{ print $2 / $1 }'; }
+grep -q kernels_assumed gh200.json && ! grep -q kernels_assumed full.json &&
+    awk -v a="$(width full.json)" -v b="$(width gh200.json)" 'BEGIN { exit !(a > 1 && b > 1.3 * a) }'
+report $? "another GPU's kernels are a warning, and the band wider ($(width full.json), $(width gh200.json))"
 echo "1..$n"
 exit $failed

@@ -303,6 +303,42 @@ static void copies_agree_with_the_measured_points(void **state)
     fclose(f);
 }
 
+/* Messages of 64 KB to 2 MB over 16 NICs: an operation keeps a NIC busy for its bytes, or waits for one
+ * of so many under way. */
+static void messages_agree_with_the_measured_points(void **state)
+{
+    (void)state;
+    const struct kvc_link_profile *l = kvc_link_find("rdma-200-efa");
+    FILE *f = fopen("../shared/kernels/links/rdma_transfer.csv", "r");
+    char line[512];
+    double sum = 0, worst = 0;
+    size_t n = 0;
+    if (!f) {
+        print_message("skipped: no ../shared/kernels/links\n");
+        skip();
+    }
+    while (fgets(line, sizeof line, f)) {
+        const char *at = strstr(line, "16x200Gb EFA,");
+        char way[8], unit[4];
+        double size, gb_s;
+        if (!at || !strstr(at, "GPU-GPU") ||
+            sscanf(at, "16x200Gb EFA,%7[a-z],GPU-GPU,%lf %3[A-Z],threads16 batch128,%lf", way, &size,
+                   unit, &gb_s) != 4)
+            continue;
+        double bytes = size * (strcmp(unit, "MB") == 0 ? 1048576 : 1024);
+        double rate = strcmp(way, "read") == 0 ? l->read_bytes_per_s.value : l->write_bytes_per_s.value;
+        double busy = 1e9 * bytes / rate, every = (l->latency_ns.value + busy) / l->queue_depth.value;
+        double off = fabs(16 * bytes / (busy > every ? busy : every) / gb_s - 1);
+        sum += off;
+        worst = off > worst ? off : worst;
+        n++;
+    }
+    fclose(f);
+    assert_int_equal(n, 12);
+    print_message("rdma-200-efa: %.1f %% off, %.1f %% at worst\n", 100 * sum / 12, 100 * worst);
+    assert_true(sum / 12 < 0.06 && worst < 0.15);
+}
+
 static void shown_profiles_name_their_sources(void **state)
 {
     (void)state;
@@ -339,6 +375,7 @@ int main(void)
         cmocka_unit_test(promised_profiles_exist),
         cmocka_unit_test(host_links_are_no_faster_than_their_gpu),
         cmocka_unit_test(copies_agree_with_the_measured_points),
+        cmocka_unit_test(messages_agree_with_the_measured_points),
         cmocka_unit_test(shown_profiles_name_their_sources),
     };
     return cmocka_run_group_tests_name("models_kv", tests, NULL, NULL);

@@ -34,7 +34,8 @@ static void print_row(const char *name, double *v, const char *unit, const char 
 int main(void)
 {
     struct kvc_step_config config = {
-        kvc_llm_find("Llama-3.1-70B"), kvc_gpu_find("h100_sxm"), "vllm", KVC_FP8, KVC_FP8, 8, 1, 1};
+        kvc_llm_find("Llama-3.1-70B"), kvc_gpu_find("h100_sxm"), "vllm", KVC_FP8, KVC_FP8,
+        .tp = 8, .pp = 1, .ep = 1};
     struct kvc_step_model *m = NULL;
     double build[ROUNDS], mixed[ROUNDS], decode[ROUNDS];
     uint64_t sum = 0, rng = kvc_rng_stream(1, "bench/step");
