@@ -207,6 +207,30 @@ uint32_t kvc_run_add(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
     return kvc_queue_put(c, queue, r);
 }
 
+#define SCOUTED 6
+
+/* The next victim is most likely next, its newer neighbour the one after that, and so on: all far
+ * away in memory. The scout goes ahead of them, a step with each, and asks for what the next step
+ * needs. Runs that are touched meanwhile leave the way; when it follows one it starts anew. */
+static void scout(struct kvc_runs *c, uint32_t next)
+{
+    uint32_t s = c->scout;
+    unsigned steps = 1;
+    if (s == KVC_RUN_NONE) {
+        s = next;
+        steps = SCOUTED;
+    }
+    for (; steps && s != KVC_RUN_NONE; steps--) {
+        __builtin_prefetch(&c->seg[c->run[s].seg]);
+        s = c->run[s].newer;
+        if (s != KVC_RUN_NONE) {
+            __builtin_prefetch(&c->run[s]); /* a record may lie in two lines */
+            __builtin_prefetch(&c->run[s].key);
+        }
+    }
+    c->scout = s;
+}
+
 void kvc_run_drop(struct kvc_runs *c, uint32_t r, uint32_t n)
 {
     struct kvc_run *run = &c->run[r];
@@ -215,14 +239,10 @@ void kvc_run_drop(struct kvc_runs *c, uint32_t r, uint32_t n)
         c->size -= n;
     }
     if (n == run->hi - run->lo) {
-        uint32_t next = run->newer; /* the next victim, most likely: its neighbours are far away */
+        uint32_t next = run->newer;
         kvc_queue_take(c, r);
         kvc_run_free(c, r);
-        if (next != KVC_RUN_NONE) {
-            __builtin_prefetch(&c->seg[c->run[next].seg]);
-            if (c->run[next].newer != KVC_RUN_NONE)
-                __builtin_prefetch(&c->run[c->run[next].newer]);
-        }
+        scout(c, next);
         return;
     }
     c->queue[run->queue].blocks -= n;
@@ -336,7 +356,7 @@ struct kvc_runs *kvc_runs_create(const struct kvc_runs_setup *setup)
     c->block_tokens = setup->block_tokens ? setup->block_tokens : 1;
     c->left = setup->left;
     c->left_user = setup->left_user;
-    c->free = c->hand = KVC_RUN_NONE;
+    c->free = c->hand = c->scout = KVC_RUN_NONE;
     c->failed = !choose(c, setup) || !admit(c, setup) || !start(c);
     if (!c->failed || kvc_runs_error(c, NULL) != KVC_ERR_NOMEM)
         return c; /* or to be told why */
@@ -430,17 +450,37 @@ uint64_t kvc_runs_arrive(struct kvc_runs *c, const struct kvc_runs_request *requ
     return leading(c, c->leaf);
 }
 
-void kvc_runs_expect(const struct kvc_runs *c, uint32_t soon, uint32_t later)
+static void expect_run(const struct kvc_runs *c, uint32_t r)
 {
-    if (later < c->n_segments)
-        __builtin_prefetch(&c->seg[later]);
-    if (soon >= c->n_segments)
+    if (r == KVC_RUN_NONE)
         return;
-    uint32_t r = c->seg[soon].deepest, up = c->seg[soon].parent;
-    if (r != KVC_RUN_NONE)
-        __builtin_prefetch(&c->run[r]);
-    if (up != KVC_RUN_NONE)
-        __builtin_prefetch(&c->seg[up]);
+    __builtin_prefetch(&c->run[r]); /* a record may lie in two lines */
+    __builtin_prefetch(&c->run[r].key);
+}
+
+/* In steps, each of what the one before has brought near. */
+void kvc_runs_expect(const struct kvc_runs *c, const uint32_t *seg)
+{
+    if (seg[8] < c->n_segments)
+        __builtin_prefetch(&c->seg[seg[8]]);
+    if (seg[4] < c->n_segments) {
+        const struct kvc_run_segment *s = &c->seg[seg[4]];
+        expect_run(c, s->deepest);
+        if (s->parent != KVC_RUN_NONE)
+            __builtin_prefetch(&c->seg[s->parent]);
+    }
+    if (seg[2] < c->n_segments) {
+        const struct kvc_run_segment *s = &c->seg[seg[2]];
+        if (s->deepest != KVC_RUN_NONE) {
+            expect_run(c, c->run[s->deepest].newer);
+            expect_run(c, c->run[s->deepest].older);
+        }
+        if (s->parent != KVC_RUN_NONE) {
+            expect_run(c, c->seg[s->parent].deepest);
+            if (c->seg[s->parent].parent != KVC_RUN_NONE)
+                __builtin_prefetch(&c->seg[c->seg[s->parent].parent]);
+        }
+    }
 }
 
 uint64_t kvc_runs_held(const struct kvc_runs *c, uint32_t seg)

@@ -48,8 +48,9 @@ const struct kvc_policy_option *kvc_runs_options(const char *policy, uint32_t *n
 struct kvc_runs *kvc_runs_create(const struct kvc_runs_setup *setup);
 void kvc_runs_destroy(struct kvc_runs *cache); /* NULL is fine */
 /* A request arrives: returns how many blocks of its path, from the root on, are resident. */
-/* A hint for speed: segments that requests to come end with, one next but a few, one later. */
-void kvc_runs_expect(const struct kvc_runs *cache, uint32_t soon, uint32_t later);
+/* A hint for speed: the segments that the KVC_RUNS_AHEAD + 1 requests from this one on end with. */
+#define KVC_RUNS_AHEAD 8
+void kvc_runs_expect(const struct kvc_runs *cache, const uint32_t *seg);
 bool kvc_runs_wants_next(const struct kvc_runs *cache);
 uint64_t kvc_runs_arrive(struct kvc_runs *cache, const struct kvc_runs_request *request);
 /* The same asked from outside, which changes nothing; what has expired since the last request that

@@ -75,6 +75,7 @@ struct kvc_runs {
     struct kvc_run *run;
     size_t n_runs, room;
     uint32_t free;
+    uint32_t scout; /* a victim to come, for speed only; may be any run */
     struct kvc_run_queue *queue;
     size_t n_queues;
     bool failed;

@@ -37,8 +37,8 @@ static enum kvc_status one_capacity(const struct kvc_ceiling_view *v, const char
             for (uint32_t s = request.seg; s != KVC_SEG_NONE; s = v->seg_parent[s])
                 touches++;
         }
-        if (r + 8 < v->n_requests)
-            kvc_runs_expect(cache, v->prompt_seg[r + 4], v->prompt_seg[r + 8]);
+        if (r + KVC_RUNS_AHEAD < v->n_requests)
+            kvc_runs_expect(cache, v->prompt_seg + r);
         uint64_t run = kvc_runs_arrive(cache, &request);
         kvc_hits_count(v, r, run, hits);
         if (runs)
