@@ -83,8 +83,8 @@ static void print_one(const struct ceiling_proof *p)
         return;
     }
     printf(" that cross no instant, and %s at which a cache holds %s: %s at most\n  "
-           "instants, after request", kvc_fmt_some(t->n_instants, "instant").s, kvc_fmt_count(t->capacity_blocks).s,
-           kvc_fmt_count(p->check.bound_blocks).s);
+           "instants, after request", kvc_fmt_some(t->n_instants, "instant").s,
+           kvc_fmt_count(t->capacity_blocks).s, kvc_fmt_count(p->check.bound_blocks).s);
     for (size_t i = 0; i < t->n_instants && i < INSTANTS_SHOWN; i++)
         printf(" %" PRIu32, t->instants[i]);
     printf("%s\n", t->n_instants > INSTANTS_SHOWN ? " .. (all with --json)" : "");
