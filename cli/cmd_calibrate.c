@@ -42,7 +42,6 @@ static const struct kvc_cli_option options[] = {
     {"origin", "TEXT", NULL,
      "with --kernels: where the files come from; stands before each source"},
     {"format", "NAME", "auto", "format of the traffic that goes with --requests"},
-    {"window", "A:B", NULL, "keep the requests that arrive from A to B after the first"},
     {NULL, NULL, NULL, NULL},
 };
 

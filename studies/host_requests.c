@@ -94,8 +94,8 @@ static enum kvc_status check(const struct fit *f, const char *path, struct kvc_e
     if (f->log->n > MOST_REQUESTS)
         return kvc_fail_at(
             err, KVC_ERR_LIMIT, path, 0, NULL,
-            "%zu requests would be replayed hundreds of times: some thousand tell as "
-            "much; cut it with --window",
+            "%zu requests would be replayed hundreds of times: some thousand tell as much; "
+            "cut the file to a busy hour",
             f->log->n);
     return KVC_OK;
 }
