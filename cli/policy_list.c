@@ -9,21 +9,21 @@
 #include <stdio.h>
 #include <string.h>
 
-enum kind { EVICTION, ADMISSION, TIER, ROUTING };
+enum kind { EVICTION, ADMISSION, ROUTING };
 
 static const struct {
     const char *name, *title;
 } kinds[] = {
-    [EVICTION] = {"eviction", "eviction, without time: kvcast ceiling --policy NAME[:option=value]"},
+    [EVICTION] = {"eviction", "eviction: kvcast ceiling --policy NAME[:option=value]; in a replay "
+                              "--policy for GPU memory, tiers.*.policy"},
     [ADMISSION] = {"admission", "admission: --admission NAME, POLICY+NAME for one policy, tiers.*.admission"},
-    [TIER] = {"tier", "eviction from tiers: kvcast replay --policy NAME, tiers.*.policy"},
     [ROUTING] = {"routing", "routing: --router NAME"},
 };
 
 struct row {
     enum kind kind;
     const char *name, *summary, *source;
-    bool closed;
+    bool closed, replay;
     const struct kvc_policy_option *option;
     uint32_t n_options;
 };
@@ -56,14 +56,12 @@ static size_t each(void (*take)(const struct row *, void *), void *user)
             r.source = about->source;
             r.closed = about->closed;
         }
+        struct kvc_eviction order;
+        r.replay = kvc_eviction_of(*p, &order, NULL) == KVC_OK;
         r.option = kvc_runs_options(*p, &r.n_options);
         take(&r, user);
     }
     n += each_of(ADMISSION, kvc_admission_names(), kvc_admission_find, take, user);
-    for (const char *const *p = kvc_eviction_names(); *p; p++, n++) {
-        struct row r = {.kind = TIER, .name = *p, .summary = kvc_eviction_find(*p)->summary};
-        take(&r, user);
-    }
     return n + each_of(ROUTING, kvc_router_names(), kvc_router_find, take, user);
 }
 
@@ -75,8 +73,10 @@ static void text_row(const struct row *r, void *user)
     if (*kind != (int)r->kind)
         printf("%s%s\n", *kind < 0 ? "" : "\n", kinds[r->kind].title);
     *kind = (int)r->kind;
-    printf("  %-14s %s%s%s%s%s\n", r->name, r->summary ? r->summary : "", r->source ? " (" : "",
-           r->source ? r->source : "", r->source ? ")" : "", r->closed ? "; closed" : "");
+    printf("  %-14s %s%s%s%s%s%s\n", r->name, r->summary ? r->summary : "", r->source ? " (" : "",
+           r->source ? r->source : "", r->source ? ")" : "",
+           r->kind == EVICTION && !r->replay ? "; in ceilings only" : "",
+           r->closed ? "; closed" : "");
     for (uint32_t i = 0; i < r->n_options; i++)
         printf("  %-14s   %s=%s  %s\n", "", r->option[i].name, r->option[i].default_text,
                r->option[i].help);
@@ -101,6 +101,13 @@ static void json_row(const struct row *r, void *user)
     kvc_json_string(j, "source", r->source);
     if (r->kind == EVICTION)
         kvc_json_bool(j, "prefix_closed", r->closed);
+    if (r->kind == EVICTION) {
+        kvc_json_open_array(j, "runs_in");
+        kvc_json_string(j, NULL, "ceiling");
+        if (r->replay)
+            kvc_json_string(j, NULL, "replay");
+        kvc_json_close(j);
+    }
     kvc_json_open_array(j, "options");
     for (uint32_t i = 0; i < r->n_options; i++) {
         const struct kvc_policy_option *o = &r->option[i];

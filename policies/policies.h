@@ -66,13 +66,15 @@ struct kvc_policy_about {
 };
 const struct kvc_policy_about *kvc_policy_about(const char *name); /* NULL: no such policy */
 
-/* ---- eviction order of a tier: runs wait in one queue, the head is the victim ---- */
+/* ---- what goes first in a tier of the replay ---- */
 
-struct kvc_eviction_ops {
-    const char *name, *summary;
-    bool touch_moves; /* a hit moves the run to the tail */
+struct kvc_eviction {
+    bool queue;       /* the pool's own order is all there is to it; else policies/eviction/order.h */
+    bool touch_moves; /* a touch moves a block to the young end */
+    uint64_t ttl_ns;  /* blocks live no longer than that; 0: no such rule */
 };
-const struct kvc_eviction_ops *kvc_eviction_find(const char *name);
+/* Of NAME[:options] or a plug-in's path; says what is wrong, and which can't run there and why. */
+enum kvc_status kvc_eviction_of(const char *spec, struct kvc_eviction *out, struct kvc_error *err);
 const char *const *kvc_eviction_names(void);
 
 /* ---- routing ---- */

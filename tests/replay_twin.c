@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The slow replay's clock: arrivals, routing, and one event at a time. */
-#include "tests/twin_internal.h"
+#include "tests/twin_order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -371,6 +371,9 @@ static void create(struct twin *tw)
         tw->rep[i].index = i;
         tw->rep[i].nodes = twin_alloc(tw->n_nodes, sizeof *tw->rep[i].nodes);
         tw->rep[i].plain = tw->setup->pages;
+        tw->rep[i].fifo = twin_is_fifo(tw->sc->hbm_policy);
+        tw->rep[i].order =
+            twin_order_create(tw, tw->sc->hbm_policy, tw->setup->pages * tw->P / tw->B);
         tw->rep[i].due = KVC_TIME_NONE;
     }
     create_requests(tw);
@@ -403,6 +406,7 @@ static void destroy(struct twin *tw)
                 next = c->younger;
                 kvc_free(c);
             }
+        twin_order_destroy(rep->order);
         kvc_free(rep->nodes);
         kvc_free(rep->running.at);
         kvc_free(rep->waiting.at);

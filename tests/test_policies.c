@@ -23,8 +23,9 @@ static uint32_t route(const char *name, uint64_t index, uint32_t session,
 static void policies_are_found_by_any_spelling_of_their_name(void **state)
 {
     (void)state;
+    struct kvc_eviction order;
     for (const char *const *n = kvc_eviction_names(); *n; n++)
-        assert_string_equal(kvc_eviction_find(*n)->name, *n);
+        assert_int_equal(kvc_eviction_of(*n, &order, NULL), KVC_OK);
     for (const char *const *n = kvc_router_names(); *n; n++) {
         assert_string_equal(kvc_router_find(*n)->name, *n);
         assert_non_null(kvc_router_ops_of(kvc_router_find(*n))->pick);
@@ -32,9 +33,16 @@ static void policies_are_found_by_any_spelling_of_their_name(void **state)
     }
     assert_ptr_equal(kvc_router_find("Round_Robin"), kvc_router_find("round-robin"));
     assert_null(kvc_router_find("magic"));
-    assert_null(kvc_eviction_find("magic"));
-    assert_true(kvc_eviction_find("lru")->touch_moves);
-    assert_false(kvc_eviction_find("FIFO")->touch_moves);
+    assert_int_equal(kvc_eviction_of("magic", &order, NULL), KVC_ERR_USAGE);
+    assert_int_equal(kvc_eviction_of("lru", &order, NULL), KVC_OK);
+    assert_true(order.queue && order.touch_moves && !order.ttl_ns);
+    assert_int_equal(kvc_eviction_of("TTLfixed:ttl=2m", &order, NULL), KVC_OK);
+    assert_true(order.queue && !order.touch_moves && order.ttl_ns == 120000000000);
+    assert_int_equal(kvc_eviction_of("s3fifo:small=0.2", &order, NULL), KVC_OK);
+    assert_false(order.queue);
+    assert_int_equal(kvc_eviction_of("optforced", &order, NULL), KVC_ERR_USAGE);
+    assert_int_equal(kvc_eviction_of("lfu+second", &order, NULL), KVC_ERR_USAGE);
+    assert_int_equal(kvc_eviction_of("lru+second", &order, NULL), KVC_ERR_USAGE);
     assert_true(kvc_router_ops_of(kvc_router_find("prefix"))->wants_prefix);
     assert_false(kvc_router_ops_of(kvc_router_find("least-loaded"))->wants_prefix);
 }

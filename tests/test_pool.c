@@ -244,7 +244,7 @@ static void fifo_keeps_the_order_of_insertion(void **state)
     kvc_pool_release(&pool, a, 0, 4, 1, false);
     kvc_pool_publish(&pool, b, 4, 7, 2, false, false);
     kvc_pool_release(&pool, b, 4, 7, 2, false);
-    kvc_pool_touch(&pool, a, 4);
+    kvc_pool_touch(&pool, a, 4, false);
     kvc_pool_hold(&pool, a, 0, 4);
     kvc_pool_release(&pool, a, 0, 4, 3, false);
     kvc_pool_take(&pool, 2);

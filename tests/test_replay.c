@@ -10,47 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/replay_case.h"
+#include "tests/replay_agree.h"
 
 #define SEC 1000000000ull
-
-static struct kvc_scenario *base_scenario(void)
-{
-    struct kvc_scenario *sc = NULL;
-    struct kvc_error err;
-
-    if (kvc_scenario_create(&sc, NULL, &err) != KVC_OK ||
-        kvc_scenario_set(sc, "model", "llama-3.1-8b", &err) != KVC_OK ||
-        kvc_scenario_set(sc, "cluster.gpu", "h100-sxm", &err) != KVC_OK ||
-        kvc_scenario_set(sc, "engine.max_batched_tokens", "8192", &err) != KVC_OK) {
-        print_error("%s\n", err.text);
-        abort();
-    }
-    return sc;
-}
-
-static uint64_t kv_bytes(const struct kvc_scenario *sc)
-{
-    enum kvc_dtype kv = KVC_BF16;
-
-    kvc_dtype_parse(sc->kv_dtype, &kv);
-    return kvc_llm_kv_bytes_per_token(kvc_llm_find(sc->model), kv, sc->cluster.tp);
-}
-
-static struct kvc_result *run_engine(const struct kvc_trace *t, const struct kvc_scenario *sc,
-                                     bool step_by_step)
-{
-    struct kvc_replay_options options = {.struct_size = sizeof options,
-                                         .step_by_step = step_by_step, .skip_bounds = true};
-    struct kvc_result *result = NULL;
-    struct kvc_error err = {0};
-
-    if (kvc_replay_run(&result, t, sc, &options, &err) != KVC_OK) {
-        print_error("replay: %s: %s\n", err.field, err.text);
-        return NULL;
-    }
-    return result;
-}
 
 /* ---- vLLM's executed examples ---- */
 
@@ -69,13 +31,13 @@ static struct tiny_row row(uint64_t time_ns, uint32_t tokens, const char *blocks
 static void expect_hits(const struct tiny_row *rows, uint32_t n, uint64_t pages,
                         const uint32_t *hits)
 {
-    struct kvc_scenario *sc = base_scenario();
+    struct kvc_scenario *sc = replay_base_scenario();
     struct kvc_trace *t = tiny_trace(rows, n, 4, true);
     struct kvc_result *result;
 
     sc->engine.page_tokens = 4;
-    sc->engine.kv_cache_memory_bytes = (pages + 1) * 4 * kv_bytes(sc);
-    result = run_engine(t, sc, false);
+    sc->engine.kv_cache_memory_bytes = (pages + 1) * 4 * replay_kv_bytes(sc);
+    result = replay_run_engine(t, sc, false);
     assert_non_null(result);
     assert_int_equal(result->n_requests, n);
     for (uint32_t i = 0; i < n; i++) {
@@ -135,208 +97,12 @@ static void v4_multi_turn(void **state)
 
 /* ---- the twin ---- */
 
-#define DIFF(what, mine, its)                                                                     \
-    if ((uint64_t)(mine) != (uint64_t)(its)) {                                                    \
-        snprintf(text, size, "%s of request %u: twin %lld, engine %lld", what, i,                 \
-                 (long long)(mine), (long long)(its));                                            \
-        return true;                                                                              \
-    }
-
-static bool rows_differ(const struct kvc_request_result *a, const struct kvc_request_result *b,
-                        uint32_t n, char *text, size_t size)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        DIFF("outcome", a[i].outcome, b[i].outcome)
-        DIFF("arrival", a[i].arrival_ns, b[i].arrival_ns)
-        if (a[i].outcome != KVC_UNSERVABLE)
-            DIFF("replica", a[i].replica, b[i].replica)
-        for (int k = 0; k < 4; k++)
-            DIFF("hits", a[i].hit_tokens[k], b[i].hit_tokens[k])
-        DIFF("ttft", a[i].ttft_ns, b[i].ttft_ns)
-        DIFF("e2e", a[i].e2e_ns, b[i].e2e_ns)
-        DIFF("recomputed", a[i].recomputed_tokens, b[i].recomputed_tokens)
-        DIFF("measured", a[i].measured, b[i].measured)
-        if (a[i].outcome != KVC_COMPLETED)
-            continue;
-        DIFF("queue part", a[i].queue_ns, b[i].queue_ns)
-        DIFF("route part", a[i].route_ns, b[i].route_ns)
-        DIFF("load part", a[i].load_ns, b[i].load_ns)
-        DIFF("host part", a[i].host_ns, b[i].host_ns)
-        DIFF("prefill part", a[i].prefill_ns, b[i].prefill_ns)
-    }
-    return false;
-}
-
-/* Who lost what to whom. (A block smaller than a page may have none, and then no place in what goes
- * next.) */
-static bool losses_differ(const struct twin_result *a, const struct kvc_result *b, char *text,
-                          size_t size)
-{
-    uint32_t columns = a->n_tenants + TWIN_WHYS;
-
-    for (uint32_t i = 0; b->losses.n_groups && i < a->n_tenants; i++) {
-        uint32_t row = b->tenants[i].group * b->losses.n_columns;
-
-        for (uint32_t j = 0; j < columns; j++) {
-            uint32_t at = row + (j < a->n_tenants ? b->tenants[j].group : j);
-
-            DIFF("bytes lost", a->evicted_blocks[i * columns + j] * b->block_bytes,
-                 b->losses.bytes[at])
-            DIFF("tokens missed for a loss", a->missed_to[i * columns + j],
-                 b->losses.missed_tokens[at])
-        }
-    }
-    return false;
-}
-
-static const char *const names[] = {"hbm", "dram", "nvme", "remote"};
-
-static bool refused_differ(const struct twin_result *a, const struct kvc_result *b, char *text,
-                           size_t size)
-{
-    for (uint32_t i = 1; i < b->n_tiers; i++)
-        for (uint32_t j = 0; j < 3; j++)
-            if (strcmp(names[1 + j], b->tiers[i].name) == 0)
-                DIFF("bytes refused", a->tier_refused_blocks[j] * b->block_bytes,
-                     b->tiers[i].refused_bytes)
-    return false;
-}
-
-static bool totals_differ(const struct twin_result *a, const struct kvc_result *b, char *text,
-                          size_t size)
-{
-    uint64_t preemptions = 0, peak = 0;
-
-    for (uint32_t i = 0; i < KVC_MISS_CAUSES; i++)
-        DIFF("missed tokens by cause", a->missed[i], b->missed_tokens[i])
-    for (uint32_t i = 0; i < b->n_replicas; i++) {
-        preemptions += b->replicas[i].preemptions;
-        peak = b->replicas[i].peak_running > peak ? b->replicas[i].peak_running : peak;
-    }
-    for (uint32_t i = 0; i < 1; i++) {
-        DIFF("a law of the twin's", a->wrong != NULL, 0)
-        DIFF("preemptions", a->preemptions, preemptions)
-        DIFF("peak running", a->peak_running, peak)
-    }
-    return refused_differ(a, b, text, size);
-}
-
-/* The engine lists the tiers that are there; the twin counts by kind. */
-static void spread_hits(struct kvc_result *r)
-{
-
-    for (uint64_t i = 0; i < r->n_requests; i++) {
-        uint32_t hits[4] = {0};
-
-        for (uint32_t k = 0; k < r->n_tiers; k++)
-            for (int j = 0; j < 4; j++)
-                if (strcmp(names[j], r->tiers[k].name) == 0)
-                    hits[j] = r->requests[i].hit_tokens[k];
-        memcpy(r->requests[i].hit_tokens, hits, sizeof hits);
-    }
-}
-
-static struct kvc_trace *case_trace(const struct replay_case *c)
-{
-    struct kvc_trace *t = tiny_trace(c->rows, c->n, c->block_tokens, true);
-
-    if (c->level == CASE_TENANTS)
-        tiny_trace_tenants(t, c->rows, c->n);
-    return t;
-}
-
-/* Runs both engines and the twin; false when all agree, else says where not. */
-static bool case_differs(const struct replay_case *c, char *text, size_t size)
-{
-    struct kvc_trace *t = case_trace(c);
-    struct kvc_trace *f = c->seed % 2 ? replay_case_forest(c) : NULL;
-    struct kvc_step_model *model = NULL;
-    struct twin_setup setup;
-    struct twin_result twin;
-    struct kvc_result *jump, *step;
-    bool differs = false;
-
-    if (!twin_setup_from_scenario(&setup, &c->sc, &model))
-        abort();
-    replay_twin_run(t, &c->sc, &setup, &twin);
-    if (!twin.stalled) {
-        jump = run_engine(f ? f : t, &c->sc, false);
-        step = run_engine(t, &c->sc, true);
-        if (!jump || !step) {
-            snprintf(text, size, "the engine failed");
-            differs = true;
-        } else {
-            spread_hits(jump);
-            spread_hits(step);
-            differs = rows_differ(twin.requests, step->requests, c->n, text, size) ||
-                      totals_differ(&twin, step, text, size) ||
-                      (c->sc.engine.page_tokens <= c->block_tokens &&
-                       losses_differ(&twin, step, text, size));
-            if (!differs && (rows_differ(twin.requests, jump->requests, c->n, text, size) ||
-                             totals_differ(&twin, jump, text, size))) {
-                strncat(text, " (jumping)", size - strlen(text) - 1);
-                differs = true;
-            }
-        }
-        kvc_result_destroy(jump);
-        kvc_result_destroy(step);
-    }
-    replay_twin_clear(&twin);
-    kvc_step_model_destroy(model);
-    tiny_trace_free(t);
-    kvc_trace_destroy(f);
-    return differs;
-}
-
-static void drop_row(struct replay_case *c, uint32_t at)
-{
-    uint64_t first;
-
-    memmove(&c->rows[at], &c->rows[at + 1], (c->n - at - 1) * sizeof c->rows[0]);
-    memmove(&c->origin[at], &c->origin[at + 1], (c->n - at - 1) * sizeof c->origin[0]);
-    c->n--;
-    first = c->rows[0].time_ns;
-    for (uint32_t i = 0; i < c->n; i++)
-        c->rows[i].time_ns -= first;
-    for (uint32_t i = 0, next = 0; i < c->n; i++) { /* sessions stay dense */
-        uint32_t old = c->rows[i].session;
-
-        if (old == KVC_ID_NONE || old < next)
-            continue;
-        for (uint32_t j = i; j < c->n; j++)
-            if (c->rows[j].session == old)
-                c->rows[j].session = next;
-            else if (c->rows[j].session == next)
-                c->rows[j].session = old;
-        next++;
-    }
-}
-
-static void shrink(struct replay_case *c)
-{
-    char text[256];
-    bool smaller = true;
-
-    while (smaller) {
-        smaller = false;
-        for (uint32_t i = c->n; i-- > 0 && c->n > 1;) {
-            struct replay_case less = *c;
-
-            drop_row(&less, i);
-            if (case_differs(&less, text, sizeof text)) {
-                *c = less;
-                smaller = true;
-            }
-        }
-    }
-}
-
 /* Of each level. KVC_TEST_CASES, KVC_TEST_SEED and KVC_TEST_LEVEL choose others. */
 #define CASES 200
 
 static void agree(enum case_level level, uint64_t n)
 {
-    struct kvc_scenario *base = base_scenario();
+    struct kvc_scenario *base = replay_base_scenario();
     const char *from = getenv("KVC_TEST_SEED"), *many = getenv("KVC_TEST_CASES");
     const char *only = getenv("KVC_TEST_LEVEL");
     uint64_t seed = from ? strtoull(from, NULL, 10) : 1, failed = 0;
@@ -351,11 +117,11 @@ static void agree(enum case_level level, uint64_t n)
         struct replay_case c;
 
         base->cluster.tp = (seed + i) % 4 == 3 ? 2 : 1;
-        replay_case_make(&c, seed + i, level, base, kv_bytes(base));
-        if (!case_differs(&c, text, sizeof text))
+        replay_case_make(&c, seed + i, level, base, replay_kv_bytes(base));
+        if (!replay_case_differs(&c, text, sizeof text))
             continue;
-        shrink(&c);
-        case_differs(&c, text, sizeof text);
+        replay_case_shrink(&c);
+        replay_case_differs(&c, text, sizeof text);
         replay_case_print(&c);
         fflush(stdout);
         print_error("seed %llu level %d: %s\n", (unsigned long long)(seed + i), level, text);
@@ -399,8 +165,8 @@ static void agrees_on_tenants(void **state)
 
 static struct kvc_result *run_case(const struct replay_case *c)
 {
-    struct kvc_trace *t = case_trace(c);
-    struct kvc_result *result = run_engine(t, &c->sc, false);
+    struct kvc_trace *t = replay_case_trace(c);
+    struct kvc_result *result = replay_run_engine(t, &c->sc, false);
 
     assert_non_null(result);
     tiny_trace_free(t);
@@ -409,7 +175,7 @@ static struct kvc_result *run_case(const struct replay_case *c)
 
 static void hits_and_causes_are_all_input(void **state)
 {
-    struct kvc_scenario *base = base_scenario();
+    struct kvc_scenario *base = replay_base_scenario();
     static struct replay_case c;
 
     (void)state;
@@ -417,7 +183,7 @@ static void hits_and_causes_are_all_input(void **state)
         struct kvc_result *r;
         uint64_t found = 0, input = 0, hits = 0;
 
-        replay_case_make(&c, seed, (enum case_level)(seed % 4), base, kv_bytes(base));
+        replay_case_make(&c, seed, (enum case_level)(seed % 4), base, replay_kv_bytes(base));
         r = run_case(&c);
         for (int k = 0; k < KVC_MISS_CAUSES; k++)
             found += r->missed_tokens[k];
@@ -449,14 +215,14 @@ static void same_rows(const struct kvc_result *a, const struct kvc_result *b, bo
 
 static void equal_runs_are_equal(void **state)
 {
-    struct kvc_scenario *base = base_scenario();
+    struct kvc_scenario *base = replay_base_scenario();
     static struct replay_case c;
 
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
         struct kvc_result *a, *b, *warm;
 
-        replay_case_make(&c, seed, (enum case_level)(seed % 4), base, kv_bytes(base));
+        replay_case_make(&c, seed, (enum case_level)(seed % 4), base, replay_kv_bytes(base));
         c.sc.warmup_ns = 0;
         a = run_case(&c);
         b = run_case(&c);
@@ -478,14 +244,14 @@ static void equal_runs_are_equal(void **state)
 /* A tier that holds nothing is no tier. */
 static void empty_tier_is_none(void **state)
 {
-    struct kvc_scenario *base = base_scenario();
+    struct kvc_scenario *base = replay_base_scenario();
     static struct replay_case c;
 
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
         struct kvc_result *with, *without;
 
-        replay_case_make(&c, seed, CASE_DRAM, base, kv_bytes(base));
+        replay_case_make(&c, seed, CASE_DRAM, base, replay_kv_bytes(base));
         c.sc.tiers[0].capacity_bytes = seed % 2 ? 1 : 0;
         with = run_case(&c);
         c.sc.tiers[0].present = false;
@@ -502,7 +268,7 @@ static void empty_tier_is_none(void **state)
  * faster link can only shorten the load. */
 static void faster_link_never_hurts(void **state)
 {
-    struct kvc_scenario *base = base_scenario();
+    struct kvc_scenario *base = replay_base_scenario();
     static struct replay_case c;
     uint64_t shorter = 0;
 
@@ -510,7 +276,7 @@ static void faster_link_never_hurts(void **state)
     for (uint64_t seed = 0; seed < 200; seed++) {
         struct kvc_result *slow, *fast;
 
-        replay_case_make(&c, seed, seed % 2 ? CASE_DRAM : CASE_TIERS, base, kv_bytes(base));
+        replay_case_make(&c, seed, seed % 2 ? CASE_DRAM : CASE_TIERS, base, replay_kv_bytes(base));
         c.sc.arrivals.mode = KVC_ARRIVALS_OPEN;
         c.sc.arrivals.concurrency = 0;
         c.sc.arrivals.spread_ns = 0;
@@ -536,7 +302,7 @@ static void faster_link_never_hurts(void **state)
 
 static void oversized_requests_end(void **state)
 {
-    struct kvc_scenario *sc = base_scenario();
+    struct kvc_scenario *sc = replay_base_scenario();
     struct tiny_row rows[3] = {row(0, 4, "a"), row(1, 4, "a"), row(2, 8, "ab")};
     struct kvc_trace *t;
     struct kvc_result *r;
@@ -546,8 +312,8 @@ static void oversized_requests_end(void **state)
     rows[1].output_tokens = 4000000000u;
     t = tiny_trace(rows, 3, 4, true);
     sc->engine.page_tokens = 4;
-    sc->engine.kv_cache_memory_bytes = 4 * 4 * kv_bytes(sc);
-    r = run_engine(t, sc, false);
+    sc->engine.kv_cache_memory_bytes = 4 * 4 * replay_kv_bytes(sc);
+    r = replay_run_engine(t, sc, false);
     assert_non_null(r);
     assert_int_equal(r->unservable, 2);
     assert_int_equal(r->completed, 1);

@@ -411,7 +411,6 @@ static void what_does_not_go_together_is_named(void **state)
         {"cluster.pp", "2", "cluster.pp"},
         {"cluster.ep", "2", "cluster.ep"},
         {"engine.unhashed_first", "false", "engine.unhashed_first"},
-        {"policy", "fifo", "tiers.hbm.policy"},
         {"model", "null", "model"},
         {"gpu", "null", "cluster.gpu"},
         {"tiers.dram.link.latency", "5us", "tiers.dram.link.latency"},

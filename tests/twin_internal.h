@@ -22,7 +22,7 @@ struct twin_rule { /* what holds for a tenant; level 0 is HBM */
 /* One copy of one trace block in one replica's HBM, or (node NONE) one free anonymous page. */
 struct copy {
     uint32_t node, pages, holders, tenant;
-    uint64_t touched_ns;
+    uint64_t touched_ns, inserted;
     struct twin_ttl *ttl;         /* the longest of those who touched it */
     struct copy *older, *younger; /* copies of the same node */
     struct copy *q_prev, *q_next; /* in the queue of copies without holder */
@@ -69,6 +69,9 @@ struct replica {
     struct copy_list *nodes; /* per node */
     struct copy *q_head, *q_tail;
     uint64_t plain, queue_pages;
+    struct twin_order *order; /* NULL: the queue is all there is to it */
+    bool fifo;                /* in the order of insertion */
+    uint64_t inserted;
     struct reqs running, waiting, ready, parked, away;
     bool busy;
     uint64_t due; /* step end when busy, wake-up when idle, NONE */
@@ -112,7 +115,7 @@ struct twin {
     /* tenants */
     struct twin_rule *rules; /* per tenant */
     uint32_t n_tenants;
-    bool ruled;
+    bool ruled, limited[4]; /* by level: quotas, reservations or priorities count there */
     uint32_t *lost_to; /* per node: column of evicted_blocks */
 };
 
@@ -154,7 +157,11 @@ uint32_t pool_run(const struct twin *tw, const struct replica *rep, const struct
                   uint32_t n_tokens);
 uint32_t pool_usable(const struct twin *tw, uint32_t run, uint32_t n_tokens);
 void pool_hold_hit(struct replica *rep, struct req *r, uint32_t h);
-void pool_alloc(struct twin *tw, struct replica *rep, struct req *r, uint32_t by, uint64_t pages);
+/* For blocks of the first tokens; 0: for nothing that becomes a block for sure. */
+void pool_alloc(struct twin *tw, struct replica *rep, struct req *r, uint32_t by, uint64_t pages,
+                uint32_t tokens);
+/* The policies of HBM and of the tiers learn of a request. */
+void pool_arrive(struct twin *tw, struct replica *rep, const struct req *r);
 /* Publishes blocks up to the last one whose tokens are all among the first c. */
 void pool_publish(struct twin *tw, struct replica *rep, struct req *r, uint32_t c);
 void pool_release(struct twin *tw, struct replica *rep, struct req *r);
@@ -175,6 +182,7 @@ void tiers_destroy(struct twin *tw);
 void tiers_reach(const struct twin *tw, const struct replica *rep, const struct req *r,
                  uint32_t n_tokens, struct reach *out);
 void tiers_ask(struct twin *tw, const struct replica *rep, const struct req *r);
+void tiers_arrive(struct twin *tw, const struct replica *rep, const struct req *r);
 void tiers_touch(struct twin *tw, const struct replica *rep, const struct req *r);
 void tiers_load(struct twin *tw, struct replica *rep, struct req *r, const struct reach *reach);
 void tiers_after_step(struct twin *tw, struct replica *rep, struct req *r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The slow replay's HBM: one object a block copy, one list of copies without holder. */
-#include "tests/twin_internal.h"
+#include "tests/twin_order.h"
 
 #include "base/alloc.h"
 
@@ -16,14 +16,15 @@ uint32_t block_pages(const struct twin *tw, uint32_t block)
 
 static void queue_push(struct replica *rep, struct copy *copy)
 {
+    struct copy *after = rep->q_tail;
+
+    while (rep->fifo && after && after->inserted > copy->inserted)
+        after = after->q_prev;
     copy->queued = true;
-    copy->q_prev = rep->q_tail;
-    copy->q_next = NULL;
-    if (rep->q_tail)
-        rep->q_tail->q_next = copy;
-    else
-        rep->q_head = copy;
-    rep->q_tail = copy;
+    copy->q_prev = after;
+    copy->q_next = after ? after->q_next : rep->q_head;
+    *(after ? &after->q_next : &rep->q_head) = copy;
+    *(copy->q_next ? &copy->q_next->q_prev : &rep->q_tail) = copy;
     rep->queue_pages += copy->pages;
 }
 
@@ -113,6 +114,8 @@ static void evict(struct twin *tw, struct replica *rep, struct copy *copy, uint3
 {
     queue_remove(rep, copy);
     rep->plain += copy->pages;
+    if (rep->order && copy->node != TWIN_NONE)
+        twin_order_forget(rep->order, copy->node);
     if (copy->node != TWIN_NONE) {
         forget(rep, copy);
         if (!rep->nodes[copy->node].oldest)
@@ -144,6 +147,76 @@ static struct copy *victim(struct twin *tw, const struct replica *rep, uint32_t 
     return best;
 }
 
+/* ---- with a policy ---- */
+
+struct look {
+    const struct twin *tw;
+    const struct replica *rep;
+    struct twin_use *use;
+    uint32_t by, only;
+    uint64_t take, rank;
+};
+
+static bool rank_of(const struct look *l, const struct copy *c, uint64_t *rank)
+{
+    *rank = 0;
+    if (l->only != TWIN_NONE)
+        return c->tenant == l->only;
+    return !l->tw->limited[0] || tenants_may_go(l->tw, 0, l->use, c->tenant, l->by, l->take, rank);
+}
+
+static bool may_go(const void *user, uint32_t node)
+{
+    const struct look *l = user;
+    const struct copy *c = l->rep->nodes[node].oldest;
+    uint64_t rank;
+
+    return c && !c->holders && rank_of(l, c, &rank) && rank == l->rank;
+}
+
+static uint64_t in_use(const struct twin *tw, const struct replica *rep)
+{
+    return (tw->setup->pages - rep->plain) * tw->P / tw->B;
+}
+
+static void evict_nodes(struct twin *tw, struct replica *rep, uint32_t by, const uint32_t *gone,
+                        uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        evict(tw, rep, rep->nodes[gone[i]].oldest, by);
+}
+
+static void evict_by_policy(struct twin *tw, struct replica *rep, uint32_t by, uint64_t take,
+                            uint32_t newcomer, uint32_t only)
+{
+    struct look l = {tw, rep, use_of(tw, rep), by, only, take, UINT64_MAX};
+    const uint32_t *gone;
+    uint64_t rank;
+    uint32_t n;
+
+    for (struct copy *c = rep->q_head; c; c = c->q_next)
+        if (rank_of(&l, c, &rank) && rank < l.rank)
+            l.rank = rank;
+    n = twin_order_evict(rep->order, newcomer, in_use(tw, rep), tw->limited[0], may_go, &l, &gone);
+    kvc_free(l.use);
+    evict_nodes(tw, rep, by, gone, n);
+}
+
+void pool_arrive(struct twin *tw, struct replica *rep, const struct req *r)
+{
+    struct look l = {.tw = tw, .rep = rep, .by = r->tenant, .only = TWIN_NONE};
+    struct twin unruled = *tw;
+    const uint32_t *gone;
+
+    if (!rep->order || !tw->sc->engine.prefix_caching)
+        return;
+    unruled.limited[0] = false;
+    l.tw = &unruled;
+    uint32_t n = twin_order_arrive(rep->order, r, in_use(tw, rep), tw->limited[0], may_go, &l, &gone);
+
+    evict_nodes(tw, rep, r->tenant, gone, n);
+}
+
 /* A hard quota keeps nothing beyond it that nobody holds. */
 static void trim(struct twin *tw, struct replica *rep)
 {
@@ -155,7 +228,9 @@ static void trim(struct twin *tw, struct replica *rep)
         kvc_free(use);
         while (c && c->tenant != t)
             c = c->q_next;
-        if (over && c)
+        if (over && c && rep->order)
+            evict_by_policy(tw, rep, t, 0, TWIN_NONE, t);
+        else if (over && c)
             evict(tw, rep, c, t);
         else
             t++;
@@ -224,8 +299,14 @@ void pool_hold_hit(struct replica *rep, struct req *r, uint32_t h)
     }
 }
 
-void pool_alloc(struct twin *tw, struct replica *rep, struct req *r, uint32_t by, uint64_t pages)
+void pool_alloc(struct twin *tw, struct replica *rep, struct req *r, uint32_t by, uint64_t pages,
+                uint32_t tokens)
 {
+    uint32_t to = tokens / tw->B < r->n_path ? tokens / tw->B : r->n_path;
+    uint32_t newcomer = to > r->pub ? r->path[to - 1] : TWIN_NONE;
+
+    while (rep->plain < pages && rep->order)
+        evict_by_policy(tw, rep, by, pages, newcomer, TWIN_NONE);
     while (rep->plain < pages)
         evict(tw, rep, victim(tw, rep, by, pages), by);
     rep->plain -= pages;
@@ -235,6 +316,8 @@ void pool_alloc(struct twin *tw, struct replica *rep, struct req *r, uint32_t by
 
 void pool_publish(struct twin *tw, struct replica *rep, struct req *r, uint32_t c)
 {
+    uint32_t first = r->pub;
+
     if (!tw->sc->engine.prefix_caching)
         return;
     for (; r->pub < r->n_path && ((uint64_t)r->pub + 1) * tw->B <= c; r->pub++) {
@@ -245,6 +328,9 @@ void pool_publish(struct twin *tw, struct replica *rep, struct req *r, uint32_t 
         copy->pages = block_pages(tw, r->pub);
         copy->holders = 1;
         copy->tenant = r->tenant;
+        copy->inserted = rep->inserted + r->n_path - r->pub; /* the deepest first */
+        copy->touched_ns = tw->now;
+        copy->ttl = rep->fifo ? tenants_longer(tw, NULL, 0, r->tenant) : NULL;
         list = &rep->nodes[copy->node];
         copy->older = list->youngest;
         if (list->youngest)
@@ -256,7 +342,22 @@ void pool_publish(struct twin *tw, struct replica *rep, struct req *r, uint32_t 
         r->held[r->pub] = copy;
         tw->ever_published[copy->node] = true;
     }
+    rep->inserted += r->pub > first ? r->n_path + 1 : 0;
     trim(tw, rep);
+}
+
+/* Each release is a use of the block's oldest copy; of others none stays that nobody holds. */
+static void release_by_policy(struct twin *tw, struct replica *rep, struct copy *copy, uint32_t by)
+{
+    if (rep->nodes[copy->node].oldest == copy) {
+        twin_order_use(rep->order, copy->node, twin_named(tw, by), ORDER_USE);
+        if (!copy->holders)
+            queue_push(rep, copy);
+        return;
+    }
+    forget(rep, copy);
+    rep->plain += copy->pages;
+    kvc_free(copy);
 }
 
 void pool_release(struct twin *tw, struct replica *rep, struct req *r)
@@ -276,9 +377,14 @@ void pool_release(struct twin *tw, struct replica *rep, struct req *r)
     for (uint32_t b = r->pub; b-- > 0;) {
         struct copy *copy = r->held[b];
 
-        copy->ttl = tenants_longer(tw, copy->ttl, 0, r->tenant);
-        copy->touched_ns = tw->now;
-        if (--copy->holders == 0)
+        if (!rep->fifo) {
+            copy->ttl = tenants_longer(tw, copy->ttl, 0, r->tenant);
+            copy->touched_ns = tw->now;
+        }
+        copy->holders--;
+        if (rep->order)
+            release_by_policy(tw, rep, copy, r->tenant);
+        else if (copy->holders == 0)
             queue_push(rep, copy);
     }
     r->anon = r->new_pages = 0;

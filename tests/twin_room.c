@@ -31,7 +31,7 @@ static struct twin_use *use_of(const struct twin *tw, const struct instance *ins
 static uint32_t victim(struct twin *tw, int k, const struct instance *inst, uint32_t by,
                        uint64_t take, bool only_own)
 {
-    bool fifo = strcmp(tw->sc->tiers[k].policy, "fifo") == 0;
+    bool fifo = twin_is_fifo(tw->sc->tiers[k].policy);
     struct twin_use *use = use_of(tw, inst);
     uint32_t best = TWIN_NONE;
     uint64_t rank, best_rank = 0;
@@ -75,11 +75,91 @@ void twin_evict(struct twin *tw, int k, struct instance *inst, uint32_t at, uint
     struct stored s = inst->at[at];
 
     inst->at[at] = inst->at[--inst->n];
+    if (inst->order)
+        twin_order_forget(inst->order, s.node);
     tenants_lost(tw, 1 + k, s.node, s.tenant, by);
     if (by != TWIN_TTL)
         tw->out->tier_evicted_blocks[k]++;
     if (by != TWIN_TTL || s.ttl->down)
         remember(gone, &s);
+}
+
+/* ---- with a policy ---- */
+
+struct look {
+    const struct twin *tw;
+    const struct instance *inst;
+    struct twin_use *use;
+    int k;
+    uint32_t by, only;
+    uint64_t take, rank;
+};
+
+static bool rank_of(const struct look *l, const struct stored *s, uint64_t *rank)
+{
+    *rank = 0;
+    if (s->holds || (l->only != TWIN_NONE && s->tenant != l->only))
+        return false;
+    return l->only != TWIN_NONE || !l->use ||
+           tenants_may_go(l->tw, 1 + l->k, l->use, s->tenant, l->by, l->take, rank);
+}
+
+static bool may_go(const void *user, uint32_t node)
+{
+    const struct look *l = user;
+    const struct stored *s = find(l->inst, node);
+    uint64_t rank;
+
+    return s && rank_of(l, s, &rank) && rank == l->rank;
+}
+
+static uint64_t taken_of(const struct twin *tw, const struct instance *inst)
+{
+    uint64_t n = inst->n;
+
+    for (uint32_t t = 0; inst->promised && t < tw->n_tenants; t++)
+        n += inst->promised[t];
+    return n;
+}
+
+static void evict_nodes(struct twin *tw, int k, struct instance *inst, uint32_t by,
+                        const uint32_t *nodes, uint32_t n, struct batch *gone)
+{
+    for (uint32_t i = 0; i < n; i++)
+        twin_evict(tw, k, inst, (uint32_t)(find(inst, nodes[i]) - inst->at), by, gone);
+}
+
+static uint32_t evict_by_policy(struct twin *tw, int k, struct instance *inst, uint32_t by,
+                                uint64_t take, uint32_t only, struct batch *gone)
+{
+    struct twin_use *use = tw->limited[1 + k] ? use_of(tw, inst) : NULL;
+    struct look l = {tw, inst, use, k, by, only, take, UINT64_MAX};
+    const uint32_t *nodes;
+    uint64_t rank;
+    uint32_t n;
+
+    for (uint32_t i = 0; i < inst->n; i++)
+        if (rank_of(&l, &inst->at[i], &rank) && rank < l.rank)
+            l.rank = rank;
+    n = twin_order_evict(inst->order, inst->newcomer, taken_of(tw, inst), tw->limited[1 + k],
+                         may_go, &l, &nodes);
+    kvc_free(use);
+    evict_nodes(tw, k, inst, by, nodes, n, gone);
+    return n;
+}
+
+void twin_learn(struct twin *tw, int k, struct instance *inst, const struct req *r,
+                struct batch *gone)
+{
+    struct look l = {.tw = tw, .inst = inst, .only = TWIN_NONE};
+    const uint32_t *nodes;
+
+    if (!inst->order)
+        return;
+    uint32_t n = twin_order_arrive(inst->order, r, taken_of(tw, inst), tw->limited[1 + k], may_go,
+                                   &l, &nodes);
+
+    evict_nodes(tw, k, inst, r->tenant, nodes, n, gone);
 }
 
 static uint64_t excess(const struct twin *tw, int k, const struct instance *inst, uint32_t by,
@@ -107,6 +187,10 @@ uint64_t twin_give_room(struct twin *tw, int k, struct instance *inst, uint64_t 
     room = room < need ? room : need;
     while ((over = excess(tw, k, inst, by, room)) &&
            (v = victim(tw, k, inst, by, room, true)) != TWIN_NONE) {
+        if (inst->order) {
+            taken -= evict_by_policy(tw, k, inst, by, room, by, gone);
+            continue;
+        }
         twin_evict(tw, k, inst, v, by, gone);
         taken--;
     }
@@ -114,6 +198,10 @@ uint64_t twin_give_room(struct twin *tw, int k, struct instance *inst, uint64_t 
     while (taken + room > inst->capacity) {
         v = victim(tw, k, inst, by, room, false);
         must(v != TWIN_NONE);
+        if (inst->order) {
+            taken -= evict_by_policy(tw, k, inst, by, room, TWIN_NONE, gone);
+            continue;
+        }
         twin_evict(tw, k, inst, v, by, gone);
         taken--;
     }

@@ -70,7 +70,7 @@ static void schedule_tokens(struct twin *tw, struct replica *rep, struct req *r,
     uint64_t need = pages_for(tw, r, (uint64_t)r->c + tokens);
 
     if (need > r->new_pages)
-        pool_alloc(tw, rep, r, r->tenant, need - r->new_pages);
+        pool_alloc(tw, rep, r, r->tenant, need - r->new_pages, r->c + tokens);
     r->sched = tokens;
     *budget -= tokens < *budget ? tokens : *budget;
     pool_publish(tw, rep, r, r->c + tokens);
@@ -124,7 +124,7 @@ static bool alloc_decoding(struct twin *tw, struct replica *rep)
         if (r->state != REQ_RUNNING)
             break;
         if (need > r->new_pages)
-            pool_alloc(tw, rep, r, TWIN_DECODING, need - r->new_pages);
+            pool_alloc(tw, rep, r, TWIN_DECODING, need - r->new_pages, 0);
     }
     return preempted;
 }
@@ -192,17 +192,18 @@ static void count_misses(struct twin *tw, const struct replica *rep, struct req 
         above(r->L, &at);
 }
 
-static void count_once(struct twin *tw, const struct replica *rep, struct req *r,
+static bool count_once(struct twin *tw, const struct replica *rep, struct req *r,
                        const struct reach *here)
 {
     if (r->counted)
-        return;
+        return false;
     r->counted = true;
     tiers_ask(tw, rep, r);
     r->result->hit_tokens[0] = here->usable;
     for (int k = 0; k < 3; k++)
         r->result->hit_tokens[1 + k] = here->serves[k];
     count_misses(tw, rep, r, here);
+    return true;
 }
 
 enum admit { ADMIT_STOP, ADMIT_NEXT };
@@ -225,21 +226,30 @@ static enum admit admit_ready(struct twin *tw, struct replica *rep, uint32_t *bu
     return ADMIT_NEXT;
 }
 
+static void policies_learn(struct twin *tw, struct replica *rep, const struct req *r)
+{
+    pool_arrive(tw, rep, r);
+    tiers_arrive(tw, rep, r);
+}
+
 static enum admit park(struct twin *tw, struct replica *rep, struct req *r,
                        const struct reach *reach)
 {
     uint32_t h = (reach->usable + tw->B - 1) / tw->B;
+    bool first;
 
     r->usable = reach->usable;
     if (!pool_fits(tw, rep, r, h, pages_for(tw, r, r->N))) {
         r->usable = 0;
         return ADMIT_STOP;
     }
-    count_once(tw, rep, r, reach);
-    tiers_touch(tw, rep, r);
+    first = count_once(tw, rep, r, reach);
     pool_hold_hit(rep, r, h);
     tiers_load(tw, rep, r, reach); /* first: what it reads must not fall to its own evictions */
-    pool_alloc(tw, rep, r, r->tenant, pages_for(tw, r, r->N));
+    if (first)
+        policies_learn(tw, rep, r);
+    tiers_touch(tw, rep, r);
+    pool_alloc(tw, rep, r, r->tenant, pages_for(tw, r, r->N), r->N);
     reqs_remove(&rep->waiting, r);
     reqs_push(&rep->parked, r);
     r->state = REQ_PARKED;
@@ -256,6 +266,7 @@ static enum admit admit_waiting(struct twin *tw, struct replica *rep, uint32_t *
     uint64_t timeout = tw->sc->request_timeout_ns;
     struct reach reach;
     uint32_t h, left, tokens;
+    bool first;
 
     if (timeout && !r->counted && tw->now - r->arrival > timeout) {
         reqs_remove(&rep->waiting, r);
@@ -280,9 +291,11 @@ static enum admit admit_waiting(struct twin *tw, struct replica *rep, uint32_t *
         r->usable = 0;
         return ADMIT_STOP;
     }
-    count_once(tw, rep, r, &reach);
-    tiers_touch(tw, rep, r);
+    first = count_once(tw, rep, r, &reach);
     pool_hold_hit(rep, r, h);
+    if (first)
+        policies_learn(tw, rep, r);
+    tiers_touch(tw, rep, r);
     r->c = reach.usable;
     reqs_remove(&rep->waiting, r);
     reqs_push(&rep->running, r);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "tests/twin_internal.h"
+#include "tests/twin_order.h"
 
 uint32_t tenant_of(const struct twin *tw, uint32_t request)
 {
@@ -49,6 +49,16 @@ static struct twin_ttl shorter(uint64_t tier, uint64_t tenant)
     return (struct twin_ttl){tenant ? tenant : KVC_TIME_NONE, false};
 }
 
+/* By its own rule or its policy's. */
+static uint64_t tier_ttl(const struct twin *tw, int level)
+{
+    const struct kvc_tier_config *t = level ? &tw->sc->tiers[level - 1] : NULL;
+    uint64_t own = t ? t->ttl_ns : tw->sc->hbm_ttl_ns;
+    uint64_t policy = t && !t->present ? 0 : twin_policy_ttl(t ? t->policy : tw->sc->hbm_policy);
+
+    return !own || (policy && policy < own) ? policy : own;
+}
+
 static void fill_rule(const struct twin *tw, uint32_t t)
 {
     static const struct kvc_tenant_rule none;
@@ -67,9 +77,25 @@ static void fill_rule(const struct twin *tw, uint32_t t)
 
         r->quota[k] = amount(&own->quota[k], &other->quota[k], pages, bytes, UINT64_MAX);
         r->reserve[k] = amount(&own->reserve[k], &other->reserve[k], pages, bytes, 0);
-        r->ttl[k] = shorter(k ? tw->sc->tiers[k - 1].ttl_ns : tw->sc->hbm_ttl_ns,
+        r->ttl[k] = shorter(tier_ttl(tw, k),
                             (own->given & 1u << KVC_TENANT_TTL ? own : other)->ttl_ns);
     }
+}
+
+/* One tenant is limited where it has limits; several are as soon as one has any. */
+static void find_limits(struct twin *tw, uint32_t t)
+{
+    bool all = tw->rules[t].priority != tw->rules[0].priority;
+
+    for (int k = 0; k < 4; k++) {
+        bool here = (!k || tw->sc->tiers[k - 1].present) &&
+                    (tw->rules[t].quota[k] != UINT64_MAX || tw->rules[t].reserve[k] > 0);
+
+        tw->limited[k] |= here;
+        all |= here && tw->n_tenants > 1;
+    }
+    for (int k = 0; k < 4; k++)
+        tw->limited[k] |= all;
 }
 
 void tenants_create(struct twin *tw)
@@ -83,14 +109,16 @@ void tenants_create(struct twin *tw)
         }
     tw->n_tenants = tw->out->n_tenants = n ? n : 1;
     columns = tw->n_tenants + TWIN_WHYS;
-    tw->ruled = tw->sc->n_tenants || tw->sc->hbm_ttl_ns || tw->sc->tiers[0].ttl_ns ||
-                tw->sc->tiers[1].ttl_ns || tw->sc->tiers[2].ttl_ns;
+    tw->ruled = tw->sc->n_tenants || tier_ttl(tw, 0) || tier_ttl(tw, 1) || tier_ttl(tw, 2) ||
+                tier_ttl(tw, 3);
     tw->rules = twin_alloc(tw->n_tenants, sizeof *tw->rules);
     tw->lost_to = twin_alloc(tw->n_nodes, sizeof *tw->lost_to);
     tw->out->evicted_blocks = twin_alloc(tw->n_tenants * columns, sizeof(uint64_t));
     tw->out->missed_to = twin_alloc(tw->n_tenants * columns, sizeof(uint64_t));
-    for (uint32_t t = 0; t < tw->n_tenants; t++)
+    for (uint32_t t = 0; t < tw->n_tenants; t++) {
         fill_rule(tw, t);
+        find_limits(tw, t);
+    }
     for (uint32_t i = 0; i < tw->n_nodes; i++)
         tw->lost_to[i] = tw->n_tenants + 2;
 }

@@ -76,6 +76,7 @@ void tiers_create(struct twin *tw)
             inst->capacity /= tw->B * tw->setup->kv_bytes_per_token;
             inst->admission = twin_admission_create(tw, tw->sc->tiers[k].admission,
                                                     inst->capacity);
+            inst->order = twin_order_create(tw, tw->sc->tiers[k].policy, inst->capacity);
         }
         uint32_t n = ts->n_of[k] > tw->n_rep ? ts->n_of[k] : tw->n_rep;
 
@@ -97,6 +98,7 @@ void tiers_destroy(struct twin *tw)
         for (uint32_t i = 0; i < ts->n_of[k]; i++) {
             kvc_free(ts->of[k][i].at);
             twin_admission_destroy(ts->of[k][i].admission);
+            twin_order_destroy(ts->of[k][i].order);
         }
         kvc_free(ts->of[k]);
         kvc_free(ts->own_read[k]);
@@ -120,8 +122,11 @@ static void drop(struct instance *inst, uint32_t node)
 {
     struct stored *s = find(inst, node);
 
-    if (s)
-        *s = inst->at[--inst->n];
+    if (!s)
+        return;
+    *s = inst->at[--inst->n];
+    if (inst->order)
+        twin_order_forget(inst->order, node);
 }
 
 void tiers_reach(const struct twin *tw, const struct replica *rep, const struct req *r,
@@ -177,12 +182,15 @@ void tiers_touch(struct twin *tw, const struct replica *rep, const struct req *r
         if (!tw->sc->tiers[k].present)
             continue;
         inst = &tw->tiers->of[k][instance_of(tw, k, rep->index)];
-        for (uint32_t b = 0; b < r->n_path && ((uint64_t)b + 1) * tw->B <= r->N; b++) {
+        uint32_t n = 0;
+        for (uint32_t b = 0; b < r->n_path && ((uint64_t)b + 1) * tw->B <= r->N; b++, n++) {
             s = find(inst, r->path[b]);
             if (!s || !s->readable)
                 break;
             touch(tw, k, s, stamp, r->tenant);
         }
+        while (inst->order && n-- > 0)
+            twin_order_use(inst->order, r->path[n], twin_named(tw, r->tenant), ORDER_USE);
     }
 }
 
@@ -206,6 +214,19 @@ static void pass_down(struct twin *tw, int k, struct batch *gone, const struct r
     if (gone->n && below >= 0 && !written_through(tw, below))
         store(tw, below, instance_of(tw, below, rep->index), gone, rep, NULL, false);
     batch_free(gone);
+}
+
+void tiers_arrive(struct twin *tw, const struct replica *rep, const struct req *r)
+{
+    for (int k = 0; k < 3 && tw->sc->engine.prefix_caching; k++) {
+        if (!tw->sc->tiers[k].present)
+            continue;
+        struct instance *inst = &tw->tiers->of[k][instance_of(tw, k, rep->index)];
+        struct batch gone = batch_new(inst->n);
+
+        twin_learn(tw, k, inst, r, &gone);
+        pass_down(tw, k, &gone, rep);
+    }
 }
 
 static struct transfer *new_transfer(struct twin_tiers *ts, uint32_t n)
@@ -266,7 +287,7 @@ static void insert(struct twin *tw, int k, struct instance *inst, const struct b
 static void touch(struct twin *tw, int k, struct stored *s, uint64_t stamp, uint32_t by)
 {
     s->touched = stamp;
-    if (strcmp(tw->sc->tiers[k].policy, "fifo") == 0)
+    if (twin_is_fifo(tw->sc->tiers[k].policy))
         return;
     s->touched_ns = tw->now;
     s->ttl = tenants_longer(tw, s->ttl, 1 + k, by);
@@ -278,13 +299,18 @@ static void came_in(struct twin *tw, int k, struct instance *inst, const struct 
 {
     uint64_t stamp;
 
-    for (uint32_t i = b->n; i-- > 0;)
+    for (uint32_t i = b->n; i-- > 0;) {
         touch(tw, k, find(inst, b->nodes[i]), ++tw->tiers->stamp, b->tenants[i]);
+        if (inst->order)
+            twin_order_use(inst->order, b->nodes[i], twin_named(tw, b->tenants[i]), ORDER_COME);
+    }
     for (uint32_t i = 0; i < b->n; i++) {
         uint32_t *run = twin_alloc(tw->node_depth[b->nodes[i]] + 1, sizeof *run), n = 0;
 
         for (uint32_t node = b->nodes[i]; node != TWIN_NONE; node = tw->node_parent[node])
             run[n++] = node;
+        uint32_t deepest = n;
+
         stamp = ++tw->tiers->stamp;
         while (n-- > 0) {
             struct stored *s = find(inst, run[n]);
@@ -293,6 +319,8 @@ static void came_in(struct twin *tw, int k, struct instance *inst, const struct 
                 break;
             touch(tw, k, s, stamp, b->tenants[i]);
         }
+        for (uint32_t j = n + 1; inst->order && j < deepest; j++)
+            twin_order_use(inst->order, run[j], twin_named(tw, b->tenants[i]), ORDER_AGAIN);
         kvc_free(run);
     }
 }
@@ -314,6 +342,7 @@ static void store(struct twin *tw, int k, uint32_t instance, struct batch *batch
 
         for (n = 1; i + n < lack.n && lack.tenants[i + n] == tenant;)
             n++;
+        inst->newcomer = lack.nodes[i + n - 1];
         uint64_t room = twin_give_room(tw, k, inst, n, tenant, &gone);
 
         inst->promised[tenant] += room;
@@ -525,7 +554,7 @@ static void expire_instance(struct twin *tw, int k, uint32_t i)
 {
     struct instance *inst = &tw->tiers->of[k][i];
     struct batch gone = batch_new(inst->n);
-    bool fifo = strcmp(tw->sc->tiers[k].policy, "fifo") == 0;
+    bool fifo = twin_is_fifo(tw->sc->tiers[k].policy);
     uint32_t rep = 0;
 
     for (;;) {

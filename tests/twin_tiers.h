@@ -3,7 +3,7 @@
 #ifndef KVC_TESTS_TWIN_TIERS_H
 #define KVC_TESTS_TWIN_TIERS_H
 
-#include "tests/twin_internal.h"
+#include "tests/twin_order.h"
 
 struct stored {
     uint32_t node, depth, holds; /* holds: loads reading it, and the write that brings it */
@@ -18,9 +18,11 @@ struct twin_admission;
 struct instance {
     uint64_t capacity; /* blocks */
     struct twin_admission *admission; /* NULL: all is stored */
+    struct twin_order *order;         /* NULL: lru or fifo */
     struct stored *at;
     uint32_t n, cap;
     uint64_t *promised; /* by tenant: blocks that are about to come in */
+    uint32_t newcomer;  /* the deepest of them */
 };
 
 struct transfer {
@@ -64,6 +66,10 @@ void twin_evict(struct twin *tw, int k, struct instance *inst, uint32_t at, uint
 /* Makes way for as many of need blocks of a tenant's as can be. Returns how many. */
 uint64_t twin_give_room(struct twin *tw, int k, struct instance *inst, uint64_t need,
                         uint32_t by, struct batch *gone);
+
+/* Those of an instance that its policy lets go as it learns of a request. */
+void twin_learn(struct twin *tw, int k, struct instance *inst, const struct req *r,
+                struct batch *gone);
 
 /* What is refused (twin_admission.c). NULL: nothing is. */
 struct twin_admission *twin_admission_create(const struct twin *tw, const char *spec,

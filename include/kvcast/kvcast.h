@@ -560,7 +560,7 @@ struct kvc_request_result { /* times in ns; KVC_TIME_NONE where not reached */
 struct kvc_tier_result {
     char name[32];
     char scope[16];
-    char policy[16];
+    char policy[256]; /* with its options, or a plug-in's path */
     char link[32];
     uint64_t capacity_bytes; /* of all instances together */
     uint32_t instances;

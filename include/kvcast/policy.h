@@ -132,6 +132,8 @@ struct kvc_policy_request {
     uint32_t session, tenant; /* KVC_NO_ID where the log names none */
 };
 
+/* In a replay an engine makes room before blocks are there, and for tokens that no block names:
+ * then segment is KVC_NO_ID, and hi - lo blocks are wanted. */
 struct kvc_newcomer {
     uint32_t segment, lo, hi; /* blocks that need room; the deepest, hi - 1, first */
     uint32_t ghost;           /* the ghost queue that remembers them, or KVC_GHOST_NONE */
@@ -206,7 +208,8 @@ struct kvc_evict_ops {
                     const struct kvc_policy_request *request);
     /* New blocks; ghost: the ghost queue that remembered them until now, or KVC_GHOST_NONE. */
     void (*stored)(const struct kvc_host *host, void *state, kvc_piece piece, uint32_t ghost);
-    /* Resident blocks are touched, all of the piece. Or NULL. */
+    /* Resident blocks are touched, all of the piece. Or NULL. A tier of a replay tells of a request's
+     * blocks once more when its writes have ended: info->touches does not count that. */
     void (*touched)(const struct kvc_host *host, void *state, kvc_piece piece);
     /* The cache is full: which piece makes room? *blocks is 1 and may be raised, to hi - lo of the
      * newcomer at most, where storing newcomers one by one would have the same answer so many times;

@@ -78,6 +78,35 @@ enum kvc_status kvc_runs_check(const char *spec, struct kvc_error *err)
     return parse(spec, &ops, option, err);
 }
 
+static enum kvc_status needs_future(const char *spec, struct kvc_error *err)
+{
+    return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "policy",
+                       "%.64s asks when blocks are used next, which no engine knows: take it in "
+                       "kvcast ceiling, where it is the bound that others are measured by", spec);
+}
+
+enum kvc_status kvc_runs_check_order(const char *spec, struct kvc_error *err)
+{
+    if (kvc_policy_admission(spec))
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "policy",
+                           "what a tier stores is a key of its own there, tiers.*.admission; GPU "
+                           "memory stores all that is computed: leave out +%.32s",
+                           kvc_policy_admission(spec));
+    if (!kvc_plugin_is(spec)) {
+        const struct kvc_runs_ops *ops;
+        union kvc_option_value option[KVC_POLICY_OPTIONS];
+        enum kvc_status st = parse(spec, &ops, option, err);
+        return st == KVC_OK && !ops->order ? needs_future(spec, err) : st;
+    }
+    struct kvc_plugin *p;
+    enum kvc_status st = kvc_plugin_open(&p, spec, KVC_POLICY_EVICTION, err);
+    if (st != KVC_OK)
+        return st;
+    bool oracle = p->evict.flags & KVC_EVICT_ORACLE;
+    kvc_plugin_close(p);
+    return oracle ? needs_future(spec, err) : KVC_OK;
+}
+
 bool kvc_runs_wants_next(const struct kvc_runs *c)
 {
     return !c->failed && c->ops->wants_next;
@@ -125,7 +154,7 @@ uint32_t kvc_run_new(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi)
     c->run[r] = (struct kvc_run){.seg = seg, .lo = lo, .hi = hi, .shallower = *link,
                                  .newer = KVC_RUN_NONE, .older = KVC_RUN_NONE};
     *link = r;
-    return r;
+    return c->tag && !kvc_order_tag(c, r) ? KVC_RUN_NONE : r;
 }
 
 void kvc_run_free(struct kvc_runs *c, uint32_t r)
@@ -176,7 +205,7 @@ uint32_t kvc_queue_put(struct kvc_runs *c, uint32_t queue, uint32_t r)
     q->blocks += run->hi - run->lo;
     run->queue = queue;
     if (n != KVC_RUN_NONE && c->run[n].seg == run->seg && c->run[n].lo == run->hi &&
-        c->run[n].note == run->note) {
+        c->run[n].note == run->note && kvc_runs_tags_alike(c, n, r)) {
         c->run[n].lo = run->lo;
         kvc_run_free(c, r);
         return n;
@@ -195,7 +224,7 @@ uint32_t kvc_run_add(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
     uint32_t n = q->newest;
     c->size += hi - lo;
     if (n != KVC_RUN_NONE && c->run[n].seg == seg && c->run[n].lo == hi &&
-        c->run[n].note == note) {
+        c->run[n].note == note && (!c->tag || c->tag[n] == c->tag_new)) {
         c->run[n].lo = lo;
         q->blocks += hi - lo;
         return n;
@@ -261,6 +290,8 @@ void kvc_run_move(struct kvc_runs *c, uint32_t r, uint32_t n, uint32_t queue, ui
         moved = kvc_run_new(c, seg, hi - n, hi);
         if (moved == KVC_RUN_NONE)
             return;
+        if (c->tag)
+            c->tag[moved] = c->tag[r];
     }
     c->run[moved].note = note;
     moved = kvc_queue_put(c, queue, moved);
@@ -299,6 +330,8 @@ void kvc_runs_destroy(struct kvc_runs *c)
     kvc_free(c->path);
     kvc_free(c->sketch);
     kvc_free(c->heap);
+    kvc_free(c->tag);
+    kvc_free(c->kids);
     kvc_plugged_stop(c->plugged);
     kvc_runs_cut_clear(&c->cut);
     kvc_free(c);
@@ -317,6 +350,7 @@ static bool choose(struct kvc_runs *c, const struct kvc_runs_setup *setup)
     if (trial_of(setup, KVC_POLICY_EVICTION) || kvc_plugin_is(setup->policy))
         return kvc_plugged_open(c, setup) && (!kvc_plugged_single(c->plugged) || kvc_runs_cut(c));
     return parse(setup->policy, &c->ops, c->option, NULL) == KVC_OK &&
+           (!setup->engine || !c->ops->order->single || kvc_runs_cut(c)) &&
            (!other || !other->single || kvc_runs_cut(c));
 }
 
@@ -332,7 +366,15 @@ static bool admit(struct kvc_runs *c, const struct kvc_runs_setup *setup)
            kvc_admission_create(&c->admission, &admission, &c->why) == KVC_OK;
 }
 
-static bool start(struct kvc_runs *c)
+static bool start_engine(struct kvc_runs *c)
+{
+    c->tag = kvc_calloc(1, sizeof(*c->tag));
+    if (c->ops->order->tree)
+        c->kids = kvc_calloc(c->n_segments, sizeof(*c->kids));
+    return c->tag && (!c->ops->order->tree || c->kids);
+}
+
+static bool start(struct kvc_runs *c, bool engine)
 {
     c->seg = kvc_malloc(c->n_segments, sizeof(*c->seg));
     if (!c->seg || !kvc_queues_grow(c, 8))
@@ -340,6 +382,8 @@ static bool start(struct kvc_runs *c)
     for (uint32_t s = 0; s < c->n_segments; s++)
         c->seg[s] = (struct kvc_run_segment){c->seg_parent[s], c->seg_len[s], c->seg_depth[s],
                                              KVC_RUN_NONE};
+    if (engine && !start_engine(c))
+        return false;
     return c->plugged ? kvc_plugged_start(c) : !c->ops->start || c->ops->start(c);
 }
 
@@ -356,8 +400,8 @@ struct kvc_runs *kvc_runs_create(const struct kvc_runs_setup *setup)
     c->block_tokens = setup->block_tokens ? setup->block_tokens : 1;
     c->left = setup->left;
     c->left_user = setup->left_user;
-    c->free = c->hand = c->scout = KVC_RUN_NONE;
-    c->failed = !choose(c, setup) || !admit(c, setup) || !start(c);
+    c->free = c->hand = c->scout = c->match = KVC_RUN_NONE;
+    c->failed = !choose(c, setup) || !admit(c, setup) || !start(c, setup->engine);
     if (!c->failed || kvc_runs_error(c, NULL) != KVC_ERR_NOMEM)
         return c; /* or to be told why */
     kvc_runs_destroy(c);
@@ -437,7 +481,7 @@ uint64_t kvc_runs_arrive(struct kvc_runs *c, const struct kvc_runs_request *requ
 {
     if (c->failed)
         return 0;
-    c->request++;
+    c->turn = ++c->request;
     c->now_ns = request->now_ns;
     c->session = request->session;
     c->tenant = request->tenant;
@@ -488,8 +532,7 @@ uint64_t kvc_runs_held(const struct kvc_runs *c, uint32_t seg)
     return c->failed ? 0 : leading(c, kvc_runs_leaf(c, seg));
 }
 
-/* The deepest run with blocks before position at. */
-static uint32_t run_before(const struct kvc_runs *c, uint32_t seg, uint32_t at)
+uint32_t kvc_run_before(const struct kvc_runs *c, uint32_t seg, uint32_t at)
 {
     uint32_t r = c->seg[seg].deepest;
     while (r != KVC_RUN_NONE && c->run[r].lo >= at)
@@ -497,25 +540,39 @@ static uint32_t run_before(const struct kvc_runs *c, uint32_t seg, uint32_t at)
     return r;
 }
 
-/* Makes two of a run in a queue. */
-static void cut(struct kvc_runs *c, uint32_t r, uint32_t at)
+void kvc_queue_put_behind(struct kvc_runs *c, uint32_t r, uint32_t part)
+{
+    uint32_t older = c->run[r].older;
+    c->run[part].newer = r;
+    c->run[part].older = older;
+    *(older != KVC_RUN_NONE ? &c->run[older].newer : &c->queue[c->run[r].queue].oldest) = part;
+    c->run[r].older = part;
+}
+
+uint32_t kvc_run_cut(struct kvc_runs *c, uint32_t r, uint32_t at)
 {
     struct kvc_run whole = c->run[r];
-    if (c->plugged) {
-        kvc_plugged_cut(c->plugged, r, whole.hi - at);
-        return;
-    }
+    if (c->plugged)
+        return kvc_plugged_cut(c->plugged, r, whole.hi - at);
     c->run[r].hi = at;
-    uint32_t deeper = kvc_run_new(c, whole.seg, at, whole.hi), older = whole.older;
+    uint32_t deeper = kvc_run_new(c, whole.seg, at, whole.hi);
     if (deeper == KVC_RUN_NONE)
-        return;
+        return deeper;
     uint32_t shallower = c->run[deeper].shallower;
     c->run[deeper] = whole;
     c->run[deeper].lo = at;
     c->run[deeper].shallower = shallower;
-    c->run[deeper].newer = r;
-    c->run[r].older = deeper;
-    *(older != KVC_RUN_NONE ? &c->run[older].newer : &c->queue[whole.queue].oldest) = deeper;
+    if (c->tag)
+        c->tag[deeper] = c->tag[r];
+    if (c->ops->first) {
+        kvc_heap_sift(c, c->run[r].older);
+        kvc_heap_put(c, deeper);
+    } else if (c->tag && c->ops->order->cut) {
+        c->ops->order->cut(c, r, deeper);
+    } else {
+        kvc_queue_put_behind(c, r, deeper);
+    }
+    return deeper;
 }
 
 static uint32_t touch_segment(struct kvc_runs *c, uint32_t seg)
@@ -527,7 +584,7 @@ static uint32_t touch_segment(struct kvc_runs *c, uint32_t seg)
     if (c->history)
         kvc_lruk_note(c, seg);
     while (at > 0 && !c->failed) {
-        uint32_t r = run_before(c, seg, at), lo = 0;
+        uint32_t r = kvc_run_before(c, seg, at), lo = 0;
         bool inside = r != KVC_RUN_NONE && c->run[r].hi >= at;
         if (inside && kvc_run_resident(c, r)) {
             found += kvc_run_blocks(c, r);
@@ -540,7 +597,7 @@ static uint32_t touch_segment(struct kvc_runs *c, uint32_t seg)
         if (at > stored) { /* refused */
             at = lo > stored ? lo : stored;
             if (inside && lo < at)
-                cut(c, r, at);
+                kvc_run_cut(c, r, at);
         } else {
             at -= c->ops->miss(c, seg, lo, at, inside ? r : KVC_RUN_NONE);
         }

@@ -26,6 +26,7 @@ struct kvc_runs_setup {
     /* Or NULL: told of blocks [lo, hi) of a segment that leave; expired: because of their age. */
     void (*left)(void *user, uint32_t seg, uint32_t lo, uint32_t hi, bool expired);
     void *left_user;
+    bool engine; /* for an engine's cache: by order.h alone */
     struct kvc_plugged_trial *trial; /* of the conformance kit (policies/plugins/plugged.h), or NULL */
 };
 
@@ -42,6 +43,8 @@ struct kvc_runs_request {
 /* Whether this is a policy, or a plug-in's path, with options that it has: NAME[:k=v..], and
  * +ADMISSION[:k=v..]. */
 enum kvc_status kvc_runs_check(const char *spec, struct kvc_error *err);
+/* Of what that finds fine: whether an engine's cache can have it (order.h), and if not why. */
+enum kvc_status kvc_runs_check_order(const char *spec, struct kvc_error *err);
 /* A policy's options; n of them. NULL: there is no such policy. */
 const struct kvc_policy_option *kvc_runs_options(const char *policy, uint32_t *n);
 /* NULL: no memory. */

@@ -88,10 +88,45 @@ static uint32_t plfu_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_
     return join(c, seg, lo, hi, c->touches[seg]);
 }
 
+static void come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t f)
+{
+    if (!kvc_queues_grow(c, (size_t)f + 1))
+        return;
+    c->hand = f < c->hand ? f : c->hand;
+    kvc_run_add(c, seg, lo, hi, f, 0);
+}
+
+static void lfu_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost)
+{
+    (void)ghost;
+    come(c, seg, lo, hi, 1);
+}
+
+/* Nobody may have asked for it: a known output. */
+static void plfu_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost)
+{
+    (void)ghost;
+    come(c, seg, lo, hi, c->touches[seg]);
+}
+
+static uint32_t evict(struct kvc_runs *c, uint32_t want)
+{
+    uint32_t r = KVC_RUN_NONE;
+    while (c->hand < c->n_queues && !c->queue[c->hand].blocks)
+        c->hand++;
+    for (uint32_t f = c->hand; f < c->n_queues && r == KVC_RUN_NONE; f++)
+        r = kvc_order_oldest(c, f);
+    return kvc_order_leave(c, r, want);
+}
+
+static const struct kvc_order_ops lfu_order = {.come = lfu_come, .evict = evict,
+                                               .renew = kvc_order_requeue};
+static const struct kvc_order_ops plfu_order = {.come = plfu_come, .evict = evict,
+                                                .renew = kvc_order_requeue};
 const struct kvc_runs_ops kvc_runs_lfu = {.name = "lfu", .start = start, .hit = lfu_hit,
-                                          .miss = lfu_miss};
+                                          .miss = lfu_miss, .order = &lfu_order};
 const struct kvc_runs_ops kvc_runs_plfu = {.name = "plfu", .start = plfu_start, .hit = plfu_hit,
-                                           .miss = plfu_miss};
+                                           .miss = plfu_miss, .order = &plfu_order};
 
 /* ---- lenaware ---- */
 
@@ -116,7 +151,7 @@ static uint32_t neighbour(const struct kvc_runs *c, uint32_t seg, uint32_t hi)
 static void lenaware_hit(struct kvc_runs *c, uint32_t r)
 {
     uint32_t n = neighbour(c, c->run[r].seg, c->run[r].hi);
-    if (n != KVC_RUN_NONE) {
+    if (n != KVC_RUN_NONE && kvc_runs_tags_alike(c, n, r)) {
         c->run[n].lo = c->run[r].lo;
         kvc_heap_take(c, r);
         kvc_run_free(c, r);
@@ -168,5 +203,26 @@ static uint32_t lenaware_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uin
     return n;
 }
 
+static void lenaware_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
+                          uint32_t ghost)
+{
+    uint32_t r = kvc_run_new(c, seg, lo, hi);
+    (void)ghost;
+    if (r == KVC_RUN_NONE)
+        return;
+    c->size += hi - lo;
+    c->run[r].stamp = c->clock;
+    kvc_heap_put(c, r);
+}
+
+static uint32_t lenaware_evict(struct kvc_runs *c, uint32_t want)
+{
+    (void)want; /* the block above may lie less deep than another */
+    return kvc_order_leave(c, kvc_order_first(c, kvc_order_free), 1);
+}
+
+static const struct kvc_order_ops lenaware_order = {.come = lenaware_come, .evict = lenaware_evict,
+                                                    .renew = kvc_order_restamp};
 const struct kvc_runs_ops kvc_runs_lenaware = {.name = "lenaware", .first = goes_first,
-                                               .hit = lenaware_hit, .miss = lenaware_miss};
+                                               .hit = lenaware_hit, .miss = lenaware_miss,
+                                               .order = &lenaware_order};

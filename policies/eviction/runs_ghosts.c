@@ -107,10 +107,50 @@ static uint32_t s3fifo_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint3
     return n;
 }
 
+/* The run that an engine's cache lets go of next. */
+static uint32_t s3fifo_free(struct kvc_runs *c)
+{
+    uint32_t r, next;
+    if (from_small(c))
+        for (r = c->queue[SMALL].oldest; r != KVC_RUN_NONE; r = next) {
+            next = c->run[r].newer;
+            if (!kvc_order_free(c, r))
+                continue;
+            if (c->run[r].note < c->option[S3_USES].count)
+                return r;
+            kvc_run_move(c, r, kvc_run_blocks(c, r), MAIN, 0);
+        }
+    while ((r = kvc_order_oldest(c, MAIN)) != KVC_RUN_NONE && c->run[r].note)
+        kvc_run_move(c, r, kvc_run_blocks(c, r), MAIN, c->run[r].note - 1);
+    return r != KVC_RUN_NONE ? r : kvc_order_oldest(c, SMALL);
+}
+
+static uint32_t s3fifo_evict(struct kvc_runs *c, uint32_t want)
+{
+    uint32_t r = s3fifo_free(c);
+    if (r == KVC_RUN_NONE)
+        return 0;
+    uint64_t small = c->queue[SMALL].blocks;
+    if (c->run[r].queue == MAIN)
+        return kvc_order_leave(c, r, want);
+    if (c->queue[MAIN].blocks) /* how long small is says which one is asked */
+        want = kvc_least(want, small >= c->small ? small - c->small + 1 : 1);
+    uint32_t n = kvc_least(want, kvc_run_blocks(c, r));
+    kvc_run_move(c, r, n, OUT, 0);
+    trim(c, OUT, c->ghosts);
+    return n;
+}
+
+static void s3fifo_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost)
+{
+    enter(c, seg, hi, hi - lo, ghost, ghost == KVC_RUN_NONE ? SMALL : MAIN);
+}
+
+static const struct kvc_order_ops s3fifo_order = {.come = s3fifo_come, .evict = s3fifo_evict};
 const struct kvc_runs_ops kvc_runs_s3fifo = {.name = "s3fifo", KVC_OPTIONS(s3fifo_options),
                                              .resident_queues = 2, .start = s3fifo_start,
                                              .hit = s3fifo_hit,
-                                             .miss = s3fifo_miss};
+                                             .miss = s3fifo_miss, .order = &s3fifo_order};
 
 /* ---- twoq ---- */
 
@@ -166,9 +206,34 @@ static uint32_t twoq_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_
     return n;
 }
 
+static void twoq_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost)
+{
+    enter(c, seg, hi, hi - lo, ghost, ghost == KVC_RUN_NONE ? SMALL : MAIN);
+    trim(c, OUT, c->ghosts); /* one more until then: it may be what comes */
+}
+
+static uint32_t twoq_evict(struct kvc_runs *c, uint32_t want)
+{
+    uint64_t small = c->queue[SMALL].blocks;
+    bool shrink = small > c->small || !c->queue[MAIN].blocks;
+    uint32_t r = kvc_order_oldest(c, shrink ? SMALL : MAIN);
+    if (r == KVC_RUN_NONE)
+        r = kvc_order_oldest(c, shrink ? MAIN : SMALL);
+    if (r == KVC_RUN_NONE || c->run[r].queue == MAIN)
+        return kvc_order_leave(c, r, shrink ? 1 : want);
+    if (c->queue[MAIN].blocks)
+        want = kvc_least(want, small > c->small ? small - c->small : 1);
+    uint32_t n = kvc_least(want, kvc_run_blocks(c, r));
+    kvc_run_move(c, r, n, OUT, 0);
+    trim(c, OUT, c->ghosts + 1);
+    return n;
+}
+
+static const struct kvc_order_ops twoq_order = {.come = twoq_come, .evict = twoq_evict,
+                                                .renew = twoq_hit};
 const struct kvc_runs_ops kvc_runs_twoq = {.name = "twoq", KVC_OPTIONS(twoq_options),
                                            .resident_queues = 2, .start = twoq_start, .hit = twoq_hit,
-                                           .miss = twoq_miss};
+                                           .miss = twoq_miss, .order = &twoq_order};
 
 /* ---- arc ---- */
 
@@ -273,5 +338,58 @@ static uint32_t arc_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t
     return n;
 }
 
+/* In an engine's cache what is remembered teaches when it is asked for. */
+static void arc_arrive(struct kvc_runs *c, uint32_t leaf)
+{
+    for (uint32_t seg = leaf; seg != KVC_RUN_NONE; seg = c->seg[seg].parent)
+        for (uint32_t r = c->seg[seg].deepest; r != KVC_RUN_NONE; r = c->run[r].shallower)
+            for (uint32_t n = kvc_run_resident(c, r) ? 0 : kvc_run_blocks(c, r); n-- > 0;)
+                c->target = arc_aim(c->target, c->run[r].queue == B1, c->queue[B1].blocks,
+                                    c->queue[B2].blocks, (double)c->capacity);
+}
+
+static void arc_forget(struct kvc_runs *c, uint32_t queue, uint64_t blocks, uint64_t most)
+{
+    uint64_t n = c->queue[queue].blocks, over = blocks > most ? blocks - most : 0;
+    trim(c, queue, n - (over < n ? over : n));
+}
+
+/* Newcomers that are not remembered push out what is. */
+static void arc_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost)
+{
+    if (ghost != KVC_RUN_NONE) {
+        kvc_run_move(c, ghost, hi - lo, T2, 0);
+        return;
+    }
+    arc_forget(c, B1, c->queue[T1].blocks + c->queue[B1].blocks + hi - lo, c->capacity);
+    arc_forget(c, B2, c->size + c->queue[B1].blocks + c->queue[B2].blocks + hi - lo,
+               2 * c->capacity);
+    kvc_run_add(c, seg, lo, hi, T1, 0);
+}
+
+static bool newcomer_in(const struct kvc_runs *c, uint32_t queue)
+{
+    if (c->newcomer.seg == KVC_RUN_NONE)
+        return false;
+    uint32_t g = kvc_run_before(c, c->newcomer.seg, c->newcomer.hi);
+    return g != KVC_RUN_NONE && c->run[g].hi >= c->newcomer.hi && c->run[g].queue == queue;
+}
+
+static uint32_t arc_evict(struct kvc_runs *c, uint32_t want)
+{
+    uint32_t from = arc_source(c, newcomer_in(c, B2)), r = kvc_order_oldest(c, from);
+    if (r == KVC_RUN_NONE)
+        r = kvc_order_oldest(c, T1 + T2 - from);
+    if (r == KVC_RUN_NONE)
+        return 0;
+    uint32_t n = from == T2 ? kvc_least(want, kvc_run_blocks(c, r)) : 1;
+    if (c->run[r].queue == T1)
+        n = 1; /* its length says which one is asked */
+    kvc_run_move(c, r, n, c->run[r].queue + B1, 0);
+    return n;
+}
+
+static const struct kvc_order_ops arc_order = {.come = arc_come, .evict = arc_evict,
+                                               .renew = kvc_order_requeue, .arrive = arc_arrive};
 const struct kvc_runs_ops kvc_runs_arc = {.name = "arc", .resident_queues = 2, .hit = arc_hit,
-                                          .miss = arc_miss};
+                                          .miss = arc_miss, .order = &arc_order};

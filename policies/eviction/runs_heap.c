@@ -65,9 +65,9 @@ void kvc_heap_again(struct kvc_runs *c)
         sift_down(c, i);
 }
 
-void kvc_heap_shorten_top(struct kvc_runs *c, uint32_t n)
+void kvc_heap_shorten(struct kvc_runs *c, uint32_t r, uint32_t n)
 {
-    uint32_t r = c->heap[0], hi = c->run[r].hi;
+    uint32_t hi = c->run[r].hi;
     kvc_run_left(c, c->run[r].seg, hi - n, hi);
     c->size -= n;
     if (n == kvc_run_blocks(c, r)) {
@@ -76,5 +76,10 @@ void kvc_heap_shorten_top(struct kvc_runs *c, uint32_t n)
         return;
     }
     c->run[r].hi -= n;
-    kvc_heap_sift(c, 0);
+    kvc_heap_sift(c, c->run[r].older);
+}
+
+void kvc_heap_shorten_top(struct kvc_runs *c, uint32_t n)
+{
+    kvc_heap_shorten(c, c->heap[0], n);
 }

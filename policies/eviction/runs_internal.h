@@ -53,6 +53,24 @@ struct kvc_runs_ops {
     /* Takes in blocks [hi - j, hi) of those up to hi from lo on, none of them resident, and
      * returns j >= 1. ghost: the run that remembers all of [lo, hi), or KVC_RUN_NONE. */
     uint32_t (*miss)(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost);
+    const struct kvc_order_ops *order; /* NULL: not for caches of engines */
+};
+
+/* The same policy in a cache of an engine (order.h). */
+struct kvc_order_ops {
+    /* Takes in blocks [lo, hi), none of them resident; there is room. ghost: as in miss. */
+    void (*come)(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost);
+    /* Blocks that may go (kvc_order_free) leave: as many as are wanted at most where the rule takes
+     * blocks and not more at once; returns how many, 0: the rule finds none. */
+    uint32_t (*evict)(struct kvc_runs *c, uint32_t want);
+    void (*use)(struct kvc_runs *c, uint32_t r);    /* or NULL: hit */
+    void (*renew)(struct kvc_runs *c, uint32_t r);  /* or NULL: touched again by one request */
+    void (*arrive)(struct kvc_runs *c, uint32_t leaf); /* or NULL: arrive */
+    /* Or NULL, kvc_queue_put_behind: gives the deeper part of a run that was cut its place. */
+    void (*cut)(struct kvc_runs *c, uint32_t r, uint32_t deeper);
+    void (*gone)(struct kvc_runs *c, uint32_t r);   /* or NULL: all of a run is about to leave */
+    bool tree;   /* wants kids */
+    bool single; /* wants segments of one block */
 };
 
 struct kvc_plugged;
@@ -128,6 +146,17 @@ struct kvc_runs {
     size_t n_heap, heap_room;
     struct kvc_plugged *plugged; /* NULL: a built-in policy */
     struct kvc_runs_cut cut;
+    /* In an engine's cache. */
+    uint32_t turn;         /* uses that belong together have one; else the request */
+    uint32_t *tag;         /* by run: whose it is, and in the lowest bit whether it is held; or NULL */
+    size_t tag_room;
+    uint32_t tag_new;      /* of runs that are made now */
+    const bool *allowed;   /* by whose: may go; NULL: all */
+    uint64_t in_use;       /* blocks of the cache that are taken, whatever is in them */
+    uint32_t *kids;        /* by segment: segments with blocks anywhere below */
+    uint32_t match;        /* radix, of this turn: the segment of the last blocks, if they were new; .. */
+    bool matched;          /* .. whether some were known */
+    struct { uint32_t seg, hi; } newcomer; /* the deepest block that room is made for; seg NONE: none */
 };
 
 static inline uint32_t kvc_run_blocks(const struct kvc_runs *c, uint32_t r)
@@ -179,6 +208,11 @@ static inline uint64_t kvc_share(uint64_t of, double part)
     return (uint64_t)((u128)of * (uint64_t)(part * 1e6 + 0.5) / 1000000);
 }
 
+static inline bool kvc_runs_tags_alike(const struct kvc_runs *c, uint32_t a, uint32_t b)
+{
+    return !c->tag || c->tag[a] == c->tag[b];
+}
+
 static inline uint32_t kvc_least(uint64_t a, uint64_t b)
 {
     return (uint32_t)(a < b ? a : b);
@@ -198,6 +232,9 @@ void kvc_queue_take(struct kvc_runs *c, uint32_t r);
  * Returns the run that now holds the blocks. */
 uint32_t kvc_queue_put(struct kvc_runs *c, uint32_t queue, uint32_t r);
 
+/* A part that was cut off a run's deep end becomes its next older. */
+void kvc_queue_put_behind(struct kvc_runs *c, uint32_t r, uint32_t part);
+
 /* ---- runs; each keeps size and the queues' sums right ---- */
 
 /* New blocks as the newest of a queue. The run that now holds them, KVC_RUN_NONE without memory. */
@@ -210,6 +247,10 @@ void kvc_run_move(struct kvc_runs *c, uint32_t r, uint32_t n, uint32_t queue, ui
 /* A run in no queue, linked into its segment; for policies with an order of their own. */
 uint32_t kvc_run_new(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi);
 void kvc_run_free(struct kvc_runs *c, uint32_t r);
+/* Makes two of a run; it keeps the shallower part. The deeper one, KVC_RUN_NONE without memory. */
+uint32_t kvc_run_cut(struct kvc_runs *c, uint32_t r, uint32_t at);
+/* The deepest run with blocks before position at. */
+uint32_t kvc_run_before(const struct kvc_runs *c, uint32_t seg, uint32_t at);
 /* The run just below [.., hi) of the segment that begins at hi, or KVC_RUN_NONE. */
 uint32_t kvc_run_at(const struct kvc_runs *c, uint32_t seg, uint32_t lo);
 
@@ -228,7 +269,8 @@ void kvc_heap_take(struct kvc_runs *c, uint32_t r);
 void kvc_heap_sift(struct kvc_runs *c, size_t place);
 /* Puts all in order when the order itself has changed. */
 void kvc_heap_again(struct kvc_runs *c);
-/* The top loses its n deepest blocks. */
+/* A run, or the top, loses its n deepest blocks. */
+void kvc_heap_shorten(struct kvc_runs *c, uint32_t r, uint32_t n);
 void kvc_heap_shorten_top(struct kvc_runs *c, uint32_t n);
 
 bool kvc_queues_grow(struct kvc_runs *c, size_t n);
@@ -249,6 +291,33 @@ static inline uint32_t kvc_runs_segment(const struct kvc_runs *c, uint32_t seg)
     return c->cut.seg ? c->cut.seg[seg] : seg;
 }
 void kvc_lruk_note(struct kvc_runs *c, uint32_t seg); /* a touch begins */
+
+/* ---- in an engine's cache (order.c) ---- */
+
+bool kvc_order_tag(struct kvc_runs *c, uint32_t r); /* of a new run; false: no memory */
+/* Whether a run may leave: nobody holds it, and it is of those whose blocks go now. */
+static inline bool kvc_order_free(const struct kvc_runs *c, uint32_t r)
+{
+    return !(c->tag[r] & 1) && (!c->allowed || c->allowed[c->tag[r] >> 1]);
+}
+
+/* And nothing lies below it. */
+static inline bool kvc_order_leaf(const struct kvc_runs *c, uint32_t r)
+{
+    uint32_t seg = c->run[r].seg;
+    return c->seg[seg].deepest == r && !c->kids[seg] && kvc_order_free(c, r);
+}
+
+/* Of those that may leave, the oldest of a queue and the first of the heap, or KVC_RUN_NONE. */
+uint32_t kvc_order_oldest(const struct kvc_runs *c, uint32_t queue);
+uint32_t kvc_order_first(const struct kvc_runs *c,
+                         bool (*may_go)(const struct kvc_runs *c, uint32_t r));
+/* The deepest blocks of a run leave, want at most: out of its queue or the heap. Returns how many;
+ * of KVC_RUN_NONE 0. */
+uint32_t kvc_order_leave(struct kvc_runs *c, uint32_t r, uint32_t want);
+/* To the young end of its queue; the run gets the clock in the heap. */
+void kvc_order_requeue(struct kvc_runs *c, uint32_t r);
+void kvc_order_restamp(struct kvc_runs *c, uint32_t r);
 
 extern const struct kvc_runs_ops kvc_runs_lru, kvc_runs_fifo, kvc_runs_sieve, kvc_runs_lfu,
     kvc_runs_plfu, kvc_runs_lenaware, kvc_runs_s3fifo, kvc_runs_twoq, kvc_runs_arc, kvc_runs_ttl,

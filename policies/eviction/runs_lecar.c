@@ -7,8 +7,8 @@
  * program, weights sum to 1 and stay within 0.01 and 0.99.
  *
  * Queues: what LRU evicted, what LFU evicted, then one for each number of touches, by last touch.
- * Resident runs are in a list by last touch as well. note: of resident runs the request of the last
- * touch; stamp, key: of remembered runs the time of leaving of a block + its place in the segment,
+ * Resident runs are in a list by last touch as well. note: of resident runs the turn (the request) of
+ * the last touch; stamp, key: of remembered runs the time of leaving of a block + its place in the segment,
  * which blocks that left one after the other share, and their touches. */
 #include "policies/eviction/runs_internal.h"
 
@@ -71,7 +71,7 @@ static void renew(struct kvc_runs *c, uint32_t r, uint32_t queue)
         c->failed = true;
         return;
     }
-    c->run[r].note = c->request;
+    c->run[r].note = c->turn;
     uint32_t now = kvc_queue_put(c, queue, r);
     if (now != r) /* the newest run, touched just before, has taken it up */
         return;
@@ -196,6 +196,80 @@ static uint32_t miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
     return n;
 }
 
+/* ---- in an engine's cache: what is remembered teaches when it is asked for ---- */
+
+static void teach(struct kvc_runs *c, const struct kvc_run *g)
+{
+    for (uint32_t b = g->hi; b-- > g->lo;) {
+        double age = (double)(c->counted + 1 + b - g->stamp);
+        c->target = learn(c->target, g->queue == BY_LRU,
+                          exp_of(-c->option[LEARNING].number * exp_of(c->decay * age)));
+    }
+}
+
+static void order_arrive(struct kvc_runs *c, uint32_t leaf)
+{
+    for (uint32_t seg = leaf; seg != KVC_RUN_NONE; seg = c->seg[seg].parent)
+        for (uint32_t r = c->seg[seg].deepest; r != KVC_RUN_NONE; r = c->run[r].shallower)
+            if (!kvc_run_resident(c, r))
+                teach(c, &c->run[r]);
+}
+
+static void order_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost)
+{
+    uint32_t touches = ghost == KVC_RUN_NONE ? 0 : (uint32_t)c->run[ghost].key;
+    c->counted += hi - lo;
+    come(c, seg, hi, hi - lo, ghost, TOUCHED_0 + 1 + touches);
+}
+
+static uint32_t order_evict(struct kvc_runs *c, uint32_t want)
+{
+    uint32_t lru = c->order_oldest, lfu = KVC_RUN_NONE;
+    (void)want; /* each block is drawn */
+    while (lru != KVC_RUN_NONE && !kvc_order_free(c, lru))
+        lru = c->order[lru].newer;
+    if (lru == KVC_RUN_NONE)
+        return 0;
+    for (uint32_t q = c->hand; lfu == KVC_RUN_NONE; q++)
+        lfu = kvc_order_oldest(c, q);
+    bool by_lru = kvc_rng_unit(&c->rng) < c->target;
+    leave(c, by_lru ? lru : lfu, 1, lru == lfu ? KVC_RUN_NONE : by_lru ? BY_LRU : BY_LFU,
+          c->counted + 1);
+    return 1;
+}
+
+static void order_renew(struct kvc_runs *c, uint32_t r)
+{
+    uint32_t queue = c->run[r].queue;
+    order_take(c, r);
+    kvc_queue_take(c, r);
+    renew(c, r, queue);
+}
+
+/* The deeper part is the next older by last touch too. */
+static void order_cut(struct kvc_runs *c, uint32_t r, uint32_t deeper)
+{
+    kvc_queue_put_behind(c, r, deeper);
+    if (!kvc_run_resident(c, r))
+        return;
+    if (!kvc_grow((void **)&c->order, &c->order_room, c->n_runs, sizeof(*c->order))) {
+        c->failed = true;
+        return;
+    }
+    uint32_t older = c->order[r].older;
+    c->order[deeper] = (struct kvc_run_order){r, older};
+    *(older != KVC_RUN_NONE ? &c->order[older].newer : &c->order_oldest) = deeper;
+    c->order[r].older = deeper;
+}
+
+static void order_gone(struct kvc_runs *c, uint32_t r)
+{
+    order_take(c, r);
+}
+
+static const struct kvc_order_ops order = {.come = order_come, .evict = order_evict,
+                                           .renew = order_renew, .arrive = order_arrive,
+                                           .cut = order_cut, .gone = order_gone};
 const struct kvc_runs_ops kvc_runs_lecar = {.name = "lecar", KVC_OPTIONS(options),
                                             .ghost_queues = 2, .start = start, .hit = hit,
-                                            .miss = miss};
+                                            .miss = miss, .order = &order};

@@ -76,8 +76,71 @@ static uint64_t radix_whole(struct kvc_runs *c, uint32_t leaf)
     return found;
 }
 
+/* In an engine's cache: what a turn adds is a node; the deepest block that was there ends one. Nodes
+ * may begin and end inside a segment: note tells those of one apart. */
+static void radix_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost)
+{
+    (void)ghost;
+    if (hi == c->seg[seg].len)
+        c->below[seg] = c->match;
+    if (c->match == KVC_RUN_NONE)
+        c->notes++;
+    c->match = seg;
+    kvc_run_add(c, seg, lo, hi, 0, c->notes);
+}
+
+/* The node of a run ends with it; what is deeper in its segment is another. */
+static void end_node(struct kvc_runs *c, uint32_t r)
+{
+    uint32_t seg = c->run[r].seg, note = c->run[r].note, fresh = 0;
+    if (c->run[r].hi == c->seg[seg].len)
+        c->below[seg] = KVC_RUN_NONE;
+    for (uint32_t d = c->seg[seg].deepest; d != r; d = c->run[d].shallower)
+        if (c->run[d].note == note)
+            c->run[d].note = fresh ? fresh : (fresh = ++c->notes);
+}
+
+static void radix_use(struct kvc_runs *c, uint32_t r)
+{
+    if (!c->matched || c->match != KVC_RUN_NONE)
+        end_node(c, r);
+    c->matched = true;
+    c->match = KVC_RUN_NONE;
+    kvc_order_requeue(c, r);
+}
+
+static uint32_t radix_evict(struct kvc_runs *c, uint32_t want)
+{
+    uint32_t r = c->queue[0].oldest, gone = 0;
+    (void)want; /* whole nodes */
+    while (r != KVC_RUN_NONE && !kvc_order_leaf(c, r))
+        r = c->run[r].newer;
+    if (r == KVC_RUN_NONE) /* below all that may go something is held */
+        return kvc_order_leave(c, kvc_order_oldest(c, 0), 1);
+    while (r != KVC_RUN_NONE && kvc_order_leaf(c, r)) {
+        uint32_t seg = c->run[r].seg, lo = c->run[r].lo, note = c->run[r].note;
+        uint32_t up = c->seg[seg].parent;
+        gone += kvc_order_leave(c, r, c->allowed ? 1 : kvc_run_blocks(c, r));
+        if (c->allowed)
+            break;
+        r = c->seg[seg].deepest;
+        if (lo == 0 && up != KVC_RUN_NONE && c->below[up] == seg) {
+            c->below[up] = KVC_RUN_NONE;
+            r = c->seg[up].deepest;
+            if (r != KVC_RUN_NONE && c->run[r].hi != c->seg[up].len)
+                r = KVC_RUN_NONE;
+        } else if (r != KVC_RUN_NONE && (c->run[r].hi != lo || c->run[r].note != note)) {
+            r = KVC_RUN_NONE;
+        }
+    }
+    return gone;
+}
+
+static const struct kvc_order_ops radix_order = {.come = radix_come, .evict = radix_evict,
+                                                 .use = radix_use, .renew = kvc_order_requeue,
+                                                 .tree = true};
 const struct kvc_runs_ops kvc_runs_radix = {.name = "radix", .start = radix_start,
-                                            .whole = radix_whole};
+                                            .whole = radix_whole, .order = &radix_order};
 
 /* ---- costaware ---- */
 
@@ -196,6 +259,44 @@ static uint64_t costaware_whole(struct kvc_runs *c, uint32_t leaf)
     return found;
 }
 
+/* ---- costaware in an engine's cache: all runs are in the heap, leaves leave it; stamp: clock ---- */
+
+static void costaware_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
+                           uint32_t ghost)
+{
+    uint32_t r = kvc_run_new(c, seg, lo, hi);
+    (void)ghost;
+    if (r == KVC_RUN_NONE)
+        return;
+    c->size += hi - lo;
+    c->run[r].note = 1;
+    c->run[r].key = c->floor;
+    c->run[r].stamp = c->clock;
+    kvc_heap_put(c, r);
+}
+
+static void costaware_use(struct kvc_runs *c, uint32_t r)
+{
+    c->run[r].note++;
+    c->run[r].key = c->floor;
+    kvc_order_restamp(c, r);
+}
+
+static uint32_t costaware_evict(struct kvc_runs *c, uint32_t want)
+{
+    uint32_t r = kvc_order_first(c, kvc_order_leaf);
+    if (r == KVC_RUN_NONE)
+        return kvc_order_leave(c, kvc_order_first(c, kvc_order_free), 1);
+    uint64_t figure = value(c, &c->run[r]);
+    c->floor = figure > c->floor ? figure : c->floor;
+    return kvc_order_leave(c, r, want);
+}
+
+static const struct kvc_order_ops costaware_order = {.come = costaware_come,
+                                                     .evict = costaware_evict,
+                                                     .use = costaware_use,
+                                                     .renew = kvc_order_restamp, .tree = true};
 const struct kvc_runs_ops kvc_runs_costaware = {.name = "costaware",
                                                 KVC_OPTIONS(costaware_options), .start = costaware_start,
-                                                .first = least_value, .whole = costaware_whole};
+                                                .first = least_value, .whole = costaware_whole,
+                                                .order = &costaware_order};

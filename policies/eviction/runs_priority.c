@@ -42,7 +42,7 @@ static void hit(struct kvc_runs *c, uint32_t r, uint32_t note, uint64_t key)
     run->key = key;
     run->stamp = c->clock;
     uint32_t n = twin(c, run);
-    if (n == KVC_RUN_NONE) {
+    if (n == KVC_RUN_NONE || !kvc_runs_tags_alike(c, n, r)) {
         kvc_heap_sift(c, run->older);
         return;
     }
@@ -82,6 +82,24 @@ static uint32_t miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
     c->run[r].stamp = c->clock;
     kvc_heap_put(c, r);
     return n;
+}
+
+static void come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t note,
+                 uint64_t key)
+{
+    uint32_t r = kvc_run_new(c, seg, lo, hi);
+    if (r == KVC_RUN_NONE)
+        return;
+    c->size += hi - lo;
+    c->run[r].note = note;
+    c->run[r].key = key;
+    c->run[r].stamp = c->clock;
+    kvc_heap_put(c, r);
+}
+
+static uint32_t evict(struct kvc_runs *c, uint32_t want)
+{
+    return kvc_order_leave(c, kvc_order_first(c, kvc_order_free), want);
 }
 
 /* ---- lruk ---- */
@@ -129,9 +147,17 @@ static uint32_t lruk_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_
     return miss(c, seg, lo, hi, 0, kth(c, seg));
 }
 
+static void lruk_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost)
+{
+    (void)ghost;
+    come(c, seg, lo, hi, 0, kth(c, seg));
+}
+
+static const struct kvc_order_ops lruk_order = {.come = lruk_come, .evict = evict,
+                                                .renew = kvc_order_restamp};
 const struct kvc_runs_ops kvc_runs_lruk = {.name = "lruk", KVC_OPTIONS(lruk_options),
                                            .start = lruk_start, .first = least_key,
-                                           .hit = lruk_hit, .miss = lruk_miss};
+                                           .hit = lruk_hit, .miss = lruk_miss, .order = &lruk_order};
 
 /* ---- gdsf ---- */
 
@@ -149,8 +175,24 @@ static uint32_t gdsf_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_
     return miss(c, seg, lo, hi, 1, c->floor + 1);
 }
 
+static void gdsf_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost)
+{
+    (void)ghost;
+    come(c, seg, lo, hi, 1, c->floor + 1);
+}
+
+static uint32_t gdsf_evict(struct kvc_runs *c, uint32_t want)
+{
+    uint32_t r = kvc_order_first(c, kvc_order_free);
+    if (r != KVC_RUN_NONE)
+        c->floor = c->run[r].key > c->floor ? c->run[r].key : c->floor;
+    return kvc_order_leave(c, r, want);
+}
+
+static const struct kvc_order_ops gdsf_order = {.come = gdsf_come, .evict = gdsf_evict,
+                                                .renew = kvc_order_restamp};
 const struct kvc_runs_ops kvc_runs_gdsf = {.name = "gdsf", .first = least_key, .hit = gdsf_hit,
-                                           .miss = gdsf_miss};
+                                           .miss = gdsf_miss, .order = &gdsf_order};
 
 /* ---- hyperbolic ---- */
 
@@ -178,5 +220,25 @@ static uint32_t hyperbolic_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, u
     return miss(c, seg, lo, hi, 1, c->request);
 }
 
+static void hyperbolic_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
+                            uint32_t ghost)
+{
+    (void)ghost;
+    come(c, seg, lo, hi, 1, c->request);
+}
+
+static uint32_t hyperbolic_evict(struct kvc_runs *c, uint32_t want)
+{
+    if (c->ordered_for != c->request) {
+        c->ordered_for = c->request;
+        kvc_heap_again(c);
+    }
+    return evict(c, want);
+}
+
+static const struct kvc_order_ops hyperbolic_order = {.come = hyperbolic_come,
+                                                      .evict = hyperbolic_evict,
+                                                      .renew = kvc_order_restamp};
 const struct kvc_runs_ops kvc_runs_hyperbolic = {.name = "hyperbolic", .first = least_rate,
-                                                 .hit = hyperbolic_hit, .miss = hyperbolic_miss};
+                                                 .hit = hyperbolic_hit, .miss = hyperbolic_miss,
+                                                 .order = &hyperbolic_order};

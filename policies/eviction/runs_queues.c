@@ -36,8 +36,23 @@ static void fifo_hit(struct kvc_runs *c, uint32_t r)
     (void)c, (void)r;
 }
 
-const struct kvc_runs_ops kvc_runs_lru = {.name = "lru", .hit = lru_hit, .miss = miss};
-const struct kvc_runs_ops kvc_runs_fifo = {.name = "fifo", .hit = fifo_hit, .miss = miss};
+static void come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost)
+{
+    (void)ghost;
+    kvc_run_add(c, seg, lo, hi, 0, 0);
+}
+
+static uint32_t evict(struct kvc_runs *c, uint32_t want)
+{
+    return kvc_order_leave(c, kvc_order_oldest(c, 0), want);
+}
+
+static const struct kvc_order_ops lru_order = {.come = come, .evict = evict, .renew = lru_hit};
+static const struct kvc_order_ops fifo_order = {.come = come, .evict = evict};
+const struct kvc_runs_ops kvc_runs_lru = {.name = "lru", .hit = lru_hit, .miss = miss,
+                                          .order = &lru_order};
+const struct kvc_runs_ops kvc_runs_fifo = {.name = "fifo", .hit = fifo_hit, .miss = miss,
+                                           .order = &fifo_order};
 
 /* ---- sieve: note 1 = visited ---- */
 
@@ -81,7 +96,41 @@ static uint32_t sieve_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32
     return n;
 }
 
-const struct kvc_runs_ops kvc_runs_sieve = {.name = "sieve", .hit = sieve_hit, .miss = sieve_miss};
+/* The hand passes over what may not go and leaves it as it is. */
+static uint32_t sieve_evict(struct kvc_runs *c, uint32_t want)
+{
+    uint32_t r = c->hand;
+    for (int round = 0;; r = c->run[r].newer) {
+        if (r == KVC_RUN_NONE) {
+            r = c->queue[0].oldest;
+            if (r == KVC_RUN_NONE || round++ == 3)
+                return 0;
+        }
+        if (!kvc_order_free(c, r))
+            continue;
+        if (!c->run[r].note)
+            break;
+        c->run[r].note = 0;
+    }
+    c->hand = r;
+    return kvc_order_leave(c, r, want);
+}
+
+static void sieve_cut(struct kvc_runs *c, uint32_t r, uint32_t deeper)
+{
+    kvc_queue_put_behind(c, r, deeper);
+    c->hand = c->hand == r ? deeper : c->hand;
+}
+
+static void sieve_gone(struct kvc_runs *c, uint32_t r)
+{
+    c->hand = c->hand == r ? c->run[r].newer : c->hand;
+}
+
+static const struct kvc_order_ops sieve_order = {.come = come, .evict = sieve_evict,
+                                                 .cut = sieve_cut, .gone = sieve_gone};
+const struct kvc_runs_ops kvc_runs_sieve = {.name = "sieve", .hit = sieve_hit, .miss = sieve_miss,
+                                            .order = &sieve_order};
 
 /* ---- watermark ---- */
 
@@ -102,13 +151,19 @@ static u128 millionths(const struct kvc_runs *c, unsigned option)
     return (u128)(c->option[option].number * MILLION + 0.5);
 }
 
-static void batch(struct kvc_runs *c)
+/* Of how many blocks due leave, n in use. */
+static uint64_t due_of(const struct kvc_runs *c, uint64_t n, uint64_t in_use)
 {
     u128 whole = MILLION * (u128)c->capacity, least = millionths(c, OPT_BATCH) * (u128)c->capacity;
-    u128 used = MILLION * (u128)c->size, high = millionths(c, OPT_HIGH) * (u128)c->capacity;
+    u128 used = MILLION * (u128)in_use, high = millionths(c, OPT_HIGH) * (u128)c->capacity;
     u128 t = least + (used > high ? used - high : 0); /* of whole */
-    u128 due = (c->size * t + whole - 1) / whole;
-    for (uint64_t n = due < c->size ? (uint64_t)due : c->size; n;) {
+    u128 due = (n * t + whole - 1) / whole;
+    return due < n ? (uint64_t)due : n;
+}
+
+static void batch(struct kvc_runs *c)
+{
+    for (uint64_t n = due_of(c, c->size, c->size); n;) {
         uint32_t r = c->queue[0].oldest, part = kvc_least(n, kvc_run_blocks(c, r));
         kvc_run_drop(c, r, part);
         n -= part;
@@ -130,7 +185,29 @@ static uint32_t watermark_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, ui
     return miss(c, seg, lo, hi, ghost);
 }
 
+static uint32_t watermark_evict(struct kvc_runs *c, uint32_t want)
+{
+    uint32_t gone = 0, part = 1;
+    (void)want;
+    for (uint64_t n = c->allowed ? 1 : due_of(c, c->size, c->in_use); n && part; n -= part) {
+        part = kvc_order_leave(c, kvc_order_oldest(c, 0), kvc_least(n, UINT32_MAX));
+        gone += part;
+    }
+    return gone;
+}
+
+static void watermark_order_arrive(struct kvc_runs *c, uint32_t seg)
+{
+    (void)seg;
+    if (MILLION * (u128)c->in_use > millionths(c, OPT_HIGH) * (u128)c->capacity)
+        watermark_evict(c, 0);
+}
+
+static const struct kvc_order_ops watermark_order = {.come = come, .evict = watermark_evict,
+                                                     .renew = lru_hit,
+                                                     .arrive = watermark_order_arrive};
 const struct kvc_runs_ops kvc_runs_watermark = {.name = "watermark",
                                                 KVC_OPTIONS(watermark_options),
                                                 .arrive = watermark_arrive, .hit = lru_hit,
-                                                .miss = watermark_miss};
+                                                .miss = watermark_miss,
+                                                .order = &watermark_order};

@@ -109,5 +109,54 @@ static uint64_t whole(struct kvc_runs *c, uint32_t seg)
     return found;
 }
 
+/* ---- in an engine's cache: runs of one block; key: its place in the table ---- */
+
+static void order_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost)
+{
+    uint32_t n = (uint32_t)c->size, r;
+    (void)ghost;
+    if (!kvc_grow((void **)&c->table, &c->table_room, (size_t)n + 1, sizeof(*c->table))) {
+        c->failed = true;
+        return;
+    }
+    if ((r = kvc_run_add(c, seg, lo, hi, 0, 0)) == KVC_RUN_NONE)
+        return;
+    /* The newcomer takes the place of the last that left; who had moved there goes back to the end. */
+    uint32_t at = c->hand < n ? c->hand : n;
+    c->hand = KVC_RUN_NONE;
+    c->table[n] = r;
+    c->table[n] = c->table[at];
+    c->table[at] = r;
+    c->run[c->table[n]].key = n;
+    c->run[r].key = at;
+}
+
+static void order_hit(struct kvc_runs *c, uint32_t r)
+{
+    (void)c, (void)r;
+}
+
+/* The last of the table moves to its place. */
+static void order_gone(struct kvc_runs *c, uint32_t r)
+{
+    c->hand = (uint32_t)c->run[r].key;
+    c->table[c->hand] = c->table[c->size - 1];
+    c->run[c->table[c->hand]].key = c->hand;
+}
+
+/* The block that is drawn, or the next in the table that may go. */
+static uint32_t order_evict(struct kvc_runs *c, uint32_t want)
+{
+    uint64_t at = c->size ? kvc_rng_below(&c->rng, c->size) : 0;
+    for (uint64_t i = 0; i < c->size; i++, at = at + 1 < c->size ? at + 1 : 0)
+        if (kvc_order_free(c, c->table[at]))
+            return kvc_order_leave(c, c->table[at], want);
+    return 0;
+}
+
+static const struct kvc_order_ops order = {.come = order_come, .evict = order_evict,
+                                           .use = order_hit, .gone = order_gone,
+                                           .single = true};
 const struct kvc_runs_ops kvc_runs_random = {.name = "random", KVC_OPTIONS(options),
-                                             .start = start, .lead = lead, .whole = whole};
+                                             .start = start, .lead = lead, .whole = whole,
+                                             .order = &order};

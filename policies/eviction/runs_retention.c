@@ -9,7 +9,7 @@
  *
  * A request claims what it finds, so its own blocks are never victims, and what has no room
  * stays outside; at its end all of its blocks are released, the deepest first. Queue: the level;
- * note: the request of the release, stamp: its time. */
+ * note: the turn (the request) of the release, stamp: its time. */
 #include "policies/eviction/runs_internal.h"
 
 #include "base/alloc.h"
@@ -159,7 +159,7 @@ static void release(struct kvc_runs *c, uint32_t n, uint32_t blocks, uint32_t fo
         for (int part = 0; part < 2; part++) {
             if (lo[part] == end[part])
                 continue;
-            uint32_t r = kvc_run_add(c, seg, lo[part], end[part], queue[part], c->request);
+            uint32_t r = kvc_run_add(c, seg, lo[part], end[part], queue[part], c->turn);
             if (r != KVC_RUN_NONE)
                 c->run[r].stamp = c->now_ns;
         }
@@ -182,6 +182,110 @@ static uint64_t whole(struct kvc_runs *c, uint32_t leaf)
     return found;
 }
 
+/* ---- in an engine's cache, which says what is held ---- */
+
+/* Blocks of the request in hand are released: runs that begin in the head end with it. */
+static uint32_t level_of(const struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t *hi)
+{
+    uint64_t size = c->block_tokens, head = (c->option[HEAD].count + size - 1) / size;
+    uint32_t depth = c->seg[seg].depth;
+    bool theirs = c->tenant != KVC_ID_NONE && c->tenant == c->option[TENANT].count;
+    if (depth + lo >= head)
+        return (uint32_t)c->option[theirs ? TENANT_LEVEL : LEVEL].count;
+    *hi = kvc_least(*hi, head - depth);
+    return (uint32_t)c->option[HEAD_LEVEL].count;
+}
+
+static void order_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost)
+{
+    uint32_t cut = hi, level = level_of(c, seg, lo, &cut);
+    if (cut < hi)
+        order_come(c, seg, cut, hi, ghost);
+    uint32_t r = kvc_run_add(c, seg, lo, cut, level, c->turn);
+    if (r != KVC_RUN_NONE)
+        c->run[r].stamp = c->now_ns;
+}
+
+static void order_use(struct kvc_runs *c, uint32_t r)
+{
+    uint32_t cut = c->run[r].hi, level = level_of(c, c->run[r].seg, c->run[r].lo, &cut);
+    if (cut < c->run[r].hi) {
+        uint32_t deeper = kvc_run_cut(c, r, cut);
+        if (deeper == KVC_RUN_NONE)
+            return;
+        order_use(c, deeper);
+    }
+    kvc_run_move(c, r, kvc_run_blocks(c, r), level, c->turn);
+    r = c->queue[level].newest;
+    if (r != KVC_RUN_NONE)
+        c->run[r].stamp = c->now_ns;
+}
+
+/* The next segment below top, depth first; NONE: that was the last. */
+static uint32_t next_below(const struct kvc_runs *c, uint32_t top, uint32_t s)
+{
+    if (c->kids[s])
+        return c->child[s];
+    while (s != top && c->sibling[s] == KVC_RUN_NONE)
+        s = c->seg[s].parent;
+    return s == top ? KVC_RUN_NONE : c->sibling[s];
+}
+
+/* Of all that lies below a run what was released longest ago; the run itself: nothing does. */
+static uint32_t first_below(const struct kvc_runs *c, uint32_t r)
+{
+    uint32_t top = c->run[r].seg, best = r;
+    for (uint32_t s = top; s != KVC_RUN_NONE; s = next_below(c, top, s))
+        for (uint32_t d = c->seg[s].deepest; d != KVC_RUN_NONE && d != r; d = c->run[d].shallower)
+            if (best == r || earlier(c, d, best))
+                best = d;
+    return best;
+}
+
+/* Whether a run may go with all that lies below it. */
+static bool may_go(const struct kvc_runs *c, uint32_t r)
+{
+    uint32_t top = c->run[r].seg;
+    bool free = kvc_order_free(c, r);
+    for (uint32_t s = top; free && s != KVC_RUN_NONE; s = next_below(c, top, s))
+        for (uint32_t d = c->seg[s].deepest; free && d != KVC_RUN_NONE && d != r;
+             d = c->run[d].shallower)
+            free = kvc_order_free(c, d);
+    return free;
+}
+
+static uint32_t order_evict(struct kvc_runs *c, uint32_t want)
+{
+    uint32_t r = KVC_RUN_NONE;
+    uint64_t size = c->size;
+    for (uint32_t level = 0; level < LEVELS && r == KVC_RUN_NONE; level++) {
+        r = c->queue[level].oldest;
+        while (r != KVC_RUN_NONE && !may_go(c, r))
+            r = c->run[r].newer;
+    }
+    for (uint32_t level = 0; level < LEVELS && r == KVC_RUN_NONE; level++)
+        if ((r = kvc_order_oldest(c, level)) != KVC_RUN_NONE)
+            return kvc_order_leave(c, r, 1); /* alone: below each of them something is held */
+    if (r == KVC_RUN_NONE)
+        return 0;
+    for (uint32_t below; (below = first_below(c, r)) != r;) {
+        kvc_order_leave(c, below, c->allowed ? 1 : UINT32_MAX);
+        if (c->allowed)
+            return 1;
+    }
+    kvc_order_leave(c, r, size == c->size ? want : 1);
+    return (uint32_t)(size - c->size);
+}
+
+static void order_renew(struct kvc_runs *c, uint32_t r)
+{
+    uint32_t level = c->run[r].queue;
+    kvc_run_move(c, r, kvc_run_blocks(c, r), level, c->turn);
+    c->run[c->queue[level].newest].stamp = c->now_ns;
+}
+
+static const struct kvc_order_ops order = {.come = order_come, .evict = order_evict,
+                                           .use = order_use, .renew = order_renew, .tree = true};
 const struct kvc_runs_ops kvc_runs_priority = {.name = "priority", KVC_OPTIONS(options),
                                                .start = start, .arrive = arrive,
-                                               .whole = whole};
+                                               .whole = whole, .order = &order};

@@ -263,5 +263,106 @@ static uint64_t whole(struct kvc_runs *c, uint32_t leaf)
     return found;
 }
 
+/* ---- in an engine's cache: queue 0 as above, other runs are in queue 1; runs are of any part ---- */
+
+/* Runs of a segment that some session has now, or none any more. */
+static void order_put(struct kvc_runs *c, uint32_t seg)
+{
+    uint32_t queue = c->below[seg] > 0;
+    for (uint32_t r = c->seg[seg].deepest, next; r != KVC_RUN_NONE; r = next) {
+        next = c->run[r].shallower;
+        if (c->run[r].queue == queue)
+            continue;
+        kvc_queue_take(c, r);
+        kvc_queue_put(c, queue, r);
+    }
+}
+
+static void order_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost)
+{
+    (void)ghost;
+    kvc_run_add(c, seg, lo, hi, c->below[seg] > 0, 0);
+}
+
+static void order_use(struct kvc_runs *c, uint32_t r)
+{
+    (void)c, (void)r;
+}
+
+static void order_arrive(struct kvc_runs *c, uint32_t leaf)
+{
+    uint32_t s = leaf == KVC_RUN_NONE ? KVC_RUN_NONE : session_of(c);
+    if (s == KVC_RUN_NONE || c->failed)
+        return;
+    if (c->sessions[s].place[0] != KVC_RUN_NONE)
+        leave(c, s);
+    uint32_t old = c->sessions[s].leaf;
+    for (uint32_t seg = leaf; seg != KVC_RUN_NONE; seg = c->seg[seg].parent)
+        if (c->below[seg]++ == 0)
+            order_put(c, seg);
+    for (uint32_t seg = old; seg != KVC_RUN_NONE; seg = c->seg[seg].parent)
+        if (--c->below[seg] == 0)
+            order_put(c, seg);
+    c->sessions[s].leaf = leaf;
+    expect(c, s);
+    enter(c, s);
+}
+
+/* The deepest run that only this session has; KVC_RUN_NONE: it has none. */
+static uint32_t own_run(const struct kvc_runs *c, uint32_t s)
+{
+    uint32_t seg = c->sessions[s].leaf;
+    while (seg != KVC_RUN_NONE && c->below[seg] == 1 && c->seg[seg].deepest == KVC_RUN_NONE)
+        seg = c->seg[seg].parent;
+    return seg != KVC_RUN_NONE && c->below[seg] == 1 ? c->seg[seg].deepest : KVC_RUN_NONE;
+}
+
+/* The run of the session farthest from its return whose deepest blocks may go. A session that has
+ * none is forgotten, but not, with patience, one of the last to ask: its blocks may be on their way. */
+#define RECENT 256
+
+static bool expected(const struct kvc_runs *c, uint32_t s, bool patient)
+{
+    uint32_t since = c->request - c->sessions[s].request;
+    return since == 0 || (patient && since < RECENT && c->in_use > c->size);
+}
+
+static uint32_t next_to_go(struct kvc_runs *c, bool patient)
+{
+    uint32_t found = KVC_RUN_NONE, aside = KVC_RUN_NONE, s;
+    while (found == KVC_RUN_NONE && (s = farthest(c)) != KVC_RUN_NONE) {
+        uint32_t r = own_run(c, s);
+        if (r != KVC_RUN_NONE && kvc_order_free(c, r)) {
+            found = r;
+        } else if (r == KVC_RUN_NONE && !expected(c, s, patient)) {
+            forget(c, s);
+        } else {
+            leave(c, s);
+            c->sessions[s].place[1] = aside; /* free while it is in no heap */
+            aside = s;
+        }
+    }
+    for (; aside != KVC_RUN_NONE; aside = s) {
+        s = c->sessions[aside].place[1];
+        enter(c, aside);
+    }
+    return found;
+}
+
+static uint32_t order_evict(struct kvc_runs *c, uint32_t want)
+{
+    uint32_t r = kvc_order_oldest(c, 0);
+    if (r == KVC_RUN_NONE)
+        r = next_to_go(c, true);
+    if (r == KVC_RUN_NONE)
+        r = next_to_go(c, false);
+    if (r == KVC_RUN_NONE && (r = kvc_order_oldest(c, 0)) == KVC_RUN_NONE)
+        r = kvc_order_oldest(c, 1); /* not the deepest of anybody's: what is below is held */
+    return kvc_order_leave(c, r, want);
+}
+
+static const struct kvc_order_ops order = {.come = order_come, .evict = order_evict,
+                                           .use = order_use, .arrive = order_arrive};
 const struct kvc_runs_ops kvc_runs_thinktime = {.name = "thinktime", KVC_OPTIONS(options),
-                                                .start = start, .whole = whole};
+                                                .start = start, .whole = whole,
+                                                .order = &order};

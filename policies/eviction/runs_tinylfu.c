@@ -92,6 +92,38 @@ static uint32_t miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
     return n;
 }
 
+static void come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost)
+{
+    (void)ghost;
+    kvc_run_add(c, seg, lo, hi, WINDOW, 0);
+    for (uint64_t window; (window = c->queue[WINDOW].blocks) > c->small;) {
+        uint32_t r = c->queue[WINDOW].oldest;
+        kvc_run_move(c, r, kvc_least(window - c->small, kvc_run_blocks(c, r)), PROBATION, 0);
+    }
+}
+
+/* A full window sets its oldest against the oldest on probation; asked again after each block
+ * where that changes who stands there. */
+static uint32_t evict(struct kvc_runs *c, uint32_t want)
+{
+    uint64_t window = c->queue[WINDOW].blocks;
+    uint32_t r = kvc_order_oldest(c, WINDOW), victim = kvc_order_oldest(c, PROBATION);
+    if (victim == KVC_RUN_NONE)
+        victim = kvc_order_oldest(c, PROTECTED);
+    if (victim == KVC_RUN_NONE)
+        return kvc_order_leave(c, r, want);
+    if (r == KVC_RUN_NONE || window < c->small)
+        return kvc_order_leave(c, victim, want);
+    uint32_t n = kvc_least(window - c->small + 1, kvc_least(want, kvc_run_blocks(c, r)));
+    if (c->sketch[c->run[r].seg] <= c->sketch[c->run[victim].seg])
+        return kvc_order_leave(c, r, n);
+    n = kvc_order_leave(c, victim, c->run[victim].queue == PROBATION ? n : 1);
+    kvc_run_move(c, r, n, PROBATION, 0);
+    return n;
+}
+
+static const struct kvc_order_ops order = {.come = come, .evict = evict,
+                                           .renew = kvc_order_requeue};
 const struct kvc_runs_ops kvc_runs_wtinylfu = {.name = "wtinylfu", KVC_OPTIONS(options),
                                                .start = start, .arrive = arrive, .hit = hit,
-                                               .miss = miss};
+                                               .miss = miss, .order = &order};

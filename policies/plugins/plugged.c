@@ -23,6 +23,8 @@ kvc_piece kvc_plugged_handle(const struct kvc_plugged *p, uint32_t r)
 bool kvc_plugged_pinned(const struct kvc_plugged *p, uint32_t r)
 {
     const struct kvc_plugged_trial *t = p->guest.trial;
+    if (p->c->tag)
+        return kvc_run_resident(p->c, r) && !kvc_order_free(p->c, r);
     return t && t->held_back && t->held_back[kvc_runs_segment(p->c, p->c->run[r].seg)];
 }
 
@@ -37,6 +39,8 @@ bool kvc_plugged_alike(const struct kvc_plugged *p, uint32_t a, uint32_t b)
     size_t bytes = p->evict->piece_bytes;
     /* of different touches only while one goes on: it must find what it has not reached as it was */
     if (p->c->run[a].note != p->c->run[b].note || p->c->run[a].stamp != p->c->run[b].stamp)
+        return false;
+    if (!kvc_runs_tags_alike(p->c, a, b))
         return false;
     if (bytes && memcmp(p->memory + a * p->stride, p->memory + b * p->stride, bytes) != 0)
         return false;
@@ -97,6 +101,8 @@ static uint32_t begin(struct kvc_plugged *p, uint32_t seg, uint32_t lo, uint32_t
         return KVC_RUN_NONE;
     }
     if (like != KVC_RUN_NONE) {
+        if (c->tag)
+            c->tag[r] = c->tag[like];
         c->run[r].note = c->run[like].note;
         c->run[r].stamp = c->run[like].stamp;
         if (p->history)
@@ -212,22 +218,13 @@ static void store(struct kvc_plugged *p, uint32_t seg, uint32_t lo, uint32_t hi,
     leave(p, before);
 }
 
-/* The deepest run with blocks before position at; they may be ghosts. */
-static uint32_t run_under(const struct kvc_runs *c, uint32_t seg, uint32_t at)
-{
-    uint32_t r = c->seg[seg].deepest;
-    while (r != KVC_RUN_NONE && c->run[r].lo >= at)
-        r = c->run[r].shallower;
-    return r;
-}
-
 /* Stores blocks [hi - n, hi), those that are still remembered apart from the others. */
 static void store_all(struct kvc_plugged *p, uint32_t seg, uint32_t hi, uint32_t n)
 {
     struct kvc_runs *c = p->c;
     uint32_t end = hi - n;
     while (hi > end && !c->failed) {
-        uint32_t r = run_under(c, seg, hi), ghost = KVC_GHOST_NONE, lo = end;
+        uint32_t r = kvc_run_before(c, seg, hi), ghost = KVC_GHOST_NONE, lo = end;
         if (r != KVC_RUN_NONE && c->run[r].hi >= hi) {
             ghost = c->run[r].queue - kvc_plugged_ghosts(p);
             lo = c->run[r].lo > end ? c->run[r].lo : end;
@@ -243,7 +240,7 @@ static void store_all(struct kvc_plugged *p, uint32_t seg, uint32_t hi, uint32_t
 static bool all_pinned(const struct kvc_plugged *p)
 {
     const struct kvc_runs *c = p->c;
-    if (!p->guest.trial || !p->guest.trial->held_back)
+    if (!c->tag && (!p->guest.trial || !p->guest.trial->held_back))
         return false;
     for (uint32_t s = 0; s < c->n_segments; s++)
         for (uint32_t r = c->seg[s].deepest; r != KVC_RUN_NONE; r = c->run[r].shallower)
@@ -299,6 +296,42 @@ static uint32_t miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
     store_all(p, seg, hi, n);
     return n;
 }
+
+/* ---- in an engine's cache ---- */
+
+static void order_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost)
+{
+    (void)ghost;
+    store_all(c->plugged, seg, hi, hi - lo);
+}
+
+static uint32_t order_evict(struct kvc_runs *c, uint32_t want)
+{
+    struct kvc_plugged *p = c->plugged;
+    uint32_t seg = c->newcomer.seg, hi = c->newcomer.hi;
+    struct kvc_newcomer newcomer = {seg, hi > want ? hi - want : 0, hi, KVC_GHOST_NONE};
+    if (seg == KVC_RUN_NONE)
+        newcomer = (struct kvc_newcomer){KVC_NO_ID, 0, want, KVC_GHOST_NONE};
+    uint32_t g = seg == KVC_RUN_NONE ? KVC_RUN_NONE : kvc_run_before(c, seg, hi);
+    if (g != KVC_RUN_NONE && c->run[g].hi >= hi && !kvc_run_resident(c, g)) {
+        newcomer.ghost = c->run[g].queue - kvc_plugged_ghosts(p);
+        newcomer.lo = newcomer.lo > c->run[g].lo ? newcomer.lo : c->run[g].lo;
+    } else if (g != KVC_RUN_NONE && c->run[g].hi < hi && c->run[g].hi > newcomer.lo) {
+        newcomer.lo = c->run[g].hi;
+    }
+    return make_room(p, &newcomer);
+}
+
+/* Told of as any touch, but not counted again. */
+static void order_renew(struct kvc_runs *c, uint32_t r)
+{
+    struct kvc_plugged *p = c->plugged;
+    c->run[r].note -= p->evict->flags & KVC_EVICT_TOUCHES ? 1 : 0;
+    hit(c, r);
+}
+
+static const struct kvc_order_ops order = {.come = order_come, .evict = order_evict,
+                                           .renew = order_renew};
 
 /* Remembers when the path's segments are touched next. */
 static void look_ahead(struct kvc_plugged *p)
@@ -409,7 +442,7 @@ bool kvc_plugged_open(struct kvc_runs *c, const struct kvc_runs_setup *setup)
     p->ops = (struct kvc_runs_ops){.name = p->plugin->policy.name,
                                    .resident_queues = kvc_plugged_ghosts(p), .arrive = arrive,
                                    .first = lower, .hit = hit, .miss = miss,
-                                   .wants_next = p->next_use != NULL};
+                                   .wants_next = p->next_use != NULL, .order = &order};
     c->ops = &p->ops;
     return true;
 }

@@ -149,7 +149,7 @@ static void collect_hbm(const struct kvc_engine *e, struct kvc_result *r)
     uint64_t block_bytes = e->block_tokens * e->token_bytes;
     strcpy(t->name, "hbm");
     strcpy(t->scope, "per_replica");
-    snprintf(t->policy, sizeof(t->policy), "%.15s", e->sc->hbm_policy);
+    snprintf(t->policy, sizeof(t->policy), "%s", e->sc->hbm_policy);
     t->instances = e->n_replicas;
     for (uint32_t i = 0; i < e->n_replicas; i++) {
         const struct kvc_pool *p = &e->replicas[i].pool;
@@ -175,7 +175,7 @@ static void collect_tiers(const struct kvc_engine *e, struct kvc_result *r)
         struct kvc_tier_result *t = &r->tiers[r->n_tiers++];
         snprintf(t->name, sizeof(t->name), "%s", tier->config->name);
         strcpy(t->scope, scope_names[tier->config->scope]);
-        snprintf(t->policy, sizeof(t->policy), "%.15s", tier->config->policy);
+        snprintf(t->policy, sizeof(t->policy), "%s", tier->config->policy);
         snprintf(t->link, sizeof(t->link), "%.31s",
                  tier->config->link[0] ? tier->config->link : "custom");
         t->instances = tier->instances;

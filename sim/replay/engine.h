@@ -249,6 +249,8 @@ struct kvc_engine {
  * when open fails). next takes one event; false: nothing is left to do. */
 enum kvc_status kvc_engine_open(struct kvc_engine *e, struct kvc_error *err);
 bool kvc_engine_next(struct kvc_engine *e);
+/* Why a run with nomem stops: a policy may have broken the rules. */
+enum kvc_status kvc_engine_error(const struct kvc_engine *e, struct kvc_error *err);
 void kvc_engine_close(struct kvc_engine *e);
 
 /* So many prompt tokens of a request were missed for cause. */
@@ -263,7 +265,8 @@ void kvc_engine_due(struct kvc_engine *e, struct kvc_replica *r, uint64_t time_n
 void kvc_engine_ended(struct kvc_engine *e, uint32_t job, enum kvc_outcome outcome);
 
 /* replica.c */
-bool kvc_replica_init(struct kvc_engine *e, struct kvc_replica *r, uint32_t id, uint64_t pages);
+bool kvc_replica_init(struct kvc_engine *e, struct kvc_replica *r, uint32_t id, uint64_t pages,
+                      bool touch_moves);
 void kvc_replica_clear(struct kvc_replica *r);
 void kvc_replica_enqueue(struct kvc_engine *e, uint32_t job);
 void kvc_replica_run_due(struct kvc_engine *e, struct kvc_replica *r);
@@ -289,6 +292,9 @@ void kvc_tiers_lookup(struct kvc_engine *e, const struct kvc_replica *r, struct 
                       uint32_t limit, uint32_t known, struct kvc_reach *out);
 void kvc_tiers_touch(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
                      uint32_t limit, uint32_t tenant);
+/* A request is admitted for the first time: the policies of HBM and of the tiers learn of it. */
+void kvc_tiers_arrive(struct kvc_engine *e, struct kvc_replica *r, uint32_t request,
+                      uint32_t tenant);
 void kvc_tiers_load(struct kvc_engine *e, uint32_t job, const struct kvc_reach *reach);
 /* Offers the blocks that a job has computed so far to the first tier, when written through. */
 void kvc_tiers_store(struct kvc_engine *e, struct kvc_replica *r, uint32_t job);
@@ -324,6 +330,9 @@ uint32_t kvc_tier_admitted(struct kvc_engine *e, const struct kvc_transfer *what
                            struct kvc_piece piece, uint32_t row);
 
 /* tiers_setup.c */
+/* The pool, with its rules, goes by the policy; touches: told of touches, as below HBM. */
+enum kvc_status kvc_engine_set_policy(struct kvc_engine *e, struct kvc_pool *pool,
+                                      const char *policy, bool touches, struct kvc_error *err);
 /* What one instance holds. */
 uint64_t kvc_tier_instance_bytes(const struct kvc_scenario *sc, uint32_t tier);
 enum kvc_status kvc_tiers_init(struct kvc_engine *e, struct kvc_error *err);

@@ -27,6 +27,8 @@ bool kvc_pool_init(struct kvc_pool *pool, const struct kvc_trace *trace, uint32_
 
 void kvc_pool_clear(struct kvc_pool *pool)
 {
+    kvc_runs_destroy(pool->policy);
+    kvc_free(pool->whose);
     kvc_free(pool->first);
     kvc_free(pool->runs);
     kvc_free(pool->ages);
@@ -153,7 +155,8 @@ static void run_unhold(struct kvc_pool *pool, uint32_t i)
     struct kvc_run *r = &pool->runs[i];
     if (pool->rules && pool->touch_moves)
         kvc_pool_age_lengthen(pool, i);
-    if (--r->holders)
+    r->holders--;
+    if ((pool->policy && !kvc_pool_policy_released(pool, i)) || r->holders)
         return;
     kvc_pool_count_queued(pool, r->tenant, kvc_run_pages(pool, r));
     pool->over |= pool->rules != NULL;
@@ -169,6 +172,8 @@ static void run_hold(struct kvc_pool *pool, uint32_t i)
     if (r->holders++)
         return;
     kvc_pool_count_queued(pool, r->tenant, -kvc_run_pages(pool, r));
+    if (pool->policy)
+        kvc_pool_policy_held(pool, i);
     /* In insertion order a held run keeps its place and eviction steps over it. */
     if (pool->touch_moves)
         kvc_pool_run_dequeue(pool, i);
@@ -320,6 +325,7 @@ static size_t collect(struct kvc_pool *pool, uint32_t seg, uint32_t lo, uint32_t
 void kvc_pool_release(struct kvc_pool *pool, struct kvc_path path, uint32_t from, uint32_t to,
                       uint32_t owner, bool has_copies)
 {
+    kvc_pool_turn(pool);
     for (uint32_t k = path.n; k-- > 0;) {
         uint32_t lo, hi;
         if (!kvc_span_part(path.spans[k], from, to, &lo, &hi))
@@ -332,6 +338,7 @@ void kvc_pool_release(struct kvc_pool *pool, struct kvc_path path, uint32_t from
 void kvc_pool_settle(struct kvc_pool *pool, struct kvc_path path, uint32_t from, uint32_t to,
                      uint32_t owner)
 {
+    kvc_pool_turn(pool);
     for (uint32_t k = path.n; k-- > 0;) {
         uint32_t s = path.spans[k].seg, lo, hi;
         if (!kvc_span_part(path.spans[k], from, to, &lo, &hi))
@@ -355,16 +362,19 @@ void kvc_pool_settle(struct kvc_pool *pool, struct kvc_path path, uint32_t from,
     }
 }
 
-void kvc_pool_touch(struct kvc_pool *pool, struct kvc_path path, uint32_t to)
+void kvc_pool_touch(struct kvc_pool *pool, struct kvc_path path, uint32_t to, bool again)
 {
     if (!pool->touch_moves)
         return;
+    kvc_pool_turn(pool);
     for (uint32_t k = path.n; k-- > 0;) {
         uint32_t lo, hi;
         if (!kvc_span_part(path.spans[k], 0, to, &lo, &hi))
             continue;
         for (size_t n = collect(pool, path.spans[k].seg, lo, hi, NONE, false); n-- > 0;) {
             uint32_t i = pool->scratch[n];
+            if (pool->policy)
+                kvc_pool_policy_touched(pool, i, again);
             if (pool->runs[i].holders) {
                 if (pool->rules)
                     kvc_pool_age_lengthen(pool, i);
@@ -386,9 +396,12 @@ void kvc_pool_drop(struct kvc_pool *pool, struct kvc_path path, uint32_t from, u
             continue;
         for (size_t n = collect(pool, s, lo, hi, NONE, false); n-- > 0;) {
             uint32_t i = pool->scratch[n];
-            if (pool->runs[i].holders)
+            struct kvc_run was = pool->runs[i];
+            if (was.holders)
                 continue;
             kvc_pool_run_leave(pool, i);
+            if (pool->policy)
+                kvc_pool_policy_forget(pool, &was);
         }
     }
 }

@@ -8,6 +8,7 @@
 #ifndef KVC_SIM_POOL_H
 #define KVC_SIM_POOL_H
 
+#include "policies/eviction/order.h"
 #include "sim/scenario/scenario.h"
 #include "traces/trace.h"
 
@@ -66,6 +67,11 @@ struct kvc_pool {
     uint32_t page_tokens;
     uint32_t pages_per_block;  /* 0: block_tokens is not a multiple of page_tokens */
     bool touch_moves;          /* LRU; else the order of insertion */
+    struct kvc_runs *policy;   /* says what goes instead; NULL: the queues do (pool_policy.c) */
+    bool uses_are_touches;     /* it is told of touches; else releases are uses */
+    const uint64_t *clock;     /* its */
+    bool *whose;               /* by class: whose blocks it may take now */
+    struct { uint32_t seg, hi; } newcomer; /* the deepest block that pages are taken for; NONE: none */
     uint64_t pages;            /* capacity */
     uint64_t plain;            /* pages nobody holds and that cache nothing */
     uint64_t queued;           /* pages of cached blocks without holder */
@@ -101,6 +107,17 @@ bool kvc_pool_init(struct kvc_pool *pool, const struct kvc_trace *trace, uint32_
 void kvc_pool_clear(struct kvc_pool *pool);
 /* Of an empty pool; rules are the caller's and stay. */
 bool kvc_pool_set_rules(struct kvc_pool *pool, const struct kvc_pool_rules *rules);
+
+/* Of an empty pool in LRU order that has its rules. KVC_ERR_INPUT .. tell what is wrong with the
+ * policy. */
+enum kvc_status kvc_pool_set_policy(struct kvc_pool *pool, const char *policy,
+                                    bool uses_are_touches, const uint64_t *clock,
+                                    struct kvc_error *err);
+/* For a policy: pages are taken next for blocks up to this one of the path; 0: for none that it
+ * could know. */
+void kvc_pool_newcomer(struct kvc_pool *pool, struct kvc_path path, uint32_t to);
+/* The policy, if any, learns that a request was admitted; blocks may leave. */
+void kvc_pool_arrive(struct kvc_pool *pool, const struct kvc_runs_request *request);
 
 /* Pages that end inside blocks [0, b) of a path. */
 uint64_t kvc_pool_pages(const struct kvc_pool *pool, uint64_t b);
@@ -166,8 +183,9 @@ void kvc_pool_release(struct kvc_pool *pool, struct kvc_path path, uint32_t from
 /* owner's pending blocks within [from, to) become readable and lose their holder. */
 void kvc_pool_settle(struct kvc_pool *pool, struct kvc_path path, uint32_t from, uint32_t to,
                      uint32_t owner);
-/* Moves unheld blocks [0, to) to the young end of the queue, deepest first. */
-void kvc_pool_touch(struct kvc_pool *pool, struct kvc_path path, uint32_t to);
+/* Moves unheld blocks [0, to) to the young end of the queue, deepest first. again: for a request
+ * that has touched those of them that it found. */
+void kvc_pool_touch(struct kvc_pool *pool, struct kvc_path path, uint32_t to, bool again);
 /* Forgets unheld blocks in [from, to); not an eviction. */
 void kvc_pool_drop(struct kvc_pool *pool, struct kvc_path path, uint32_t from, uint32_t to);
 /* Blocks cached now that no hold ever read. */

@@ -83,6 +83,8 @@ const char *kvc_pool_check(const struct kvc_pool *pool)
     const char *wrong = check_classes(pool, used);
     if (!wrong)
         wrong = check_expiries(pool);
+    if (!wrong && pool->policy)
+        wrong = kvc_pool_policy_check(pool);
     if (wrong)
         return wrong;
     if (queued != pool->queued || copies != pool->copies)

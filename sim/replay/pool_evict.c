@@ -92,6 +92,8 @@ void kvc_pool_run_expire(struct kvc_pool *pool, uint32_t i)
 {
     struct kvc_run was = pool->runs[i];
     kvc_pool_run_leave(pool, i);
+    if (pool->policy)
+        kvc_pool_policy_forget(pool, &was);
     gone(pool, &was, KVC_BY_TTL);
 }
 
@@ -122,9 +124,34 @@ void kvc_pool_evict_from(struct kvc_pool *pool, uint32_t i, uint64_t pages)
     gone(pool, &was, pool->by);
 }
 
+void kvc_pool_evict_blocks(struct kvc_pool *pool, uint32_t seg, uint32_t lo, uint32_t hi)
+{
+    while (lo < hi && !pool->nomem) {
+        uint32_t i = pool->first[seg];
+        while (i != NONE && pool->runs[i].hi < hi)
+            i = pool->runs[i].chain;
+        if (i == NONE || pool->runs[i].copy || pool->runs[i].holders)
+            return; /* kvc_pool_check tells */
+        if (pool->runs[i].hi > hi && kvc_pool_run_cut(pool, i, hi) == NONE)
+            return;
+        if (pool->runs[i].lo < lo && (i = kvc_pool_run_cut(pool, i, lo)) == NONE)
+            return;
+        struct kvc_run was = pool->runs[i];
+        kvc_pool_run_leave(pool, i);
+        gone(pool, &was, pool->by);
+        hi = was.lo;
+    }
+}
+
 void kvc_pool_take(struct kvc_pool *pool, uint64_t pages)
 {
     while (pool->plain < pages && !pool->nomem) {
+        if (pool->policy) {
+            bool whose = !pool->whose || kvc_pool_whose(pool, pages);
+            if (!whose || !kvc_pool_policy_evict(pool, NONE, pages - pool->plain))
+                return;
+            continue;
+        }
         uint64_t most = KVC_CAPACITY_INF, lack = pages - pool->plain;
         uint32_t i = pool->rules ? kvc_pool_victim(pool, pages, &most) : kvc_pool_oldest(pool, 0);
         if (i == NONE)

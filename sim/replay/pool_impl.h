@@ -94,6 +94,27 @@ static inline uint32_t kvc_pool_oldest(const struct kvc_pool *pool, uint32_t cla
 /* With rules: the run whose blocks go next when by takes so many pages, and how many of its pages
  * at most before that has to be asked again. */
 uint32_t kvc_pool_victim(const struct kvc_pool *pool, uint64_t pages, uint64_t *most);
+/* ---- with a policy ---- */
+
+/* Run i lost a holder, and may have lost the last; got its first; was touched; has left. */
+bool kvc_pool_policy_released(struct kvc_pool *pool, uint32_t i); /* false: it is gone */
+void kvc_pool_policy_held(struct kvc_pool *pool, uint32_t i);
+void kvc_pool_policy_touched(struct kvc_pool *pool, uint32_t i, bool again);
+void kvc_pool_policy_forget(struct kvc_pool *pool, const struct kvc_run *was);
+static inline void kvc_pool_turn(struct kvc_pool *pool)
+{
+    if (pool->policy)
+        kvc_order_turn(pool->policy);
+}
+/* Blocks leave, of class c only (NONE: of those that whose names; without rules all), no more than
+ * it takes to free so many pages where the policy goes by blocks. False: none is left. */
+bool kvc_pool_policy_evict(struct kvc_pool *pool, uint32_t c, uint64_t pages);
+/* Those whose blocks go next when by takes so many pages: sets whose, returns false for nobody. */
+bool kvc_pool_whose(struct kvc_pool *pool, uint64_t pages);
+/* Unheld main blocks [lo, hi) leave for by. */
+void kvc_pool_evict_blocks(struct kvc_pool *pool, uint32_t seg, uint32_t lo, uint32_t hi);
+const char *kvc_pool_policy_check(const struct kvc_pool *pool);
+
 /* Evicts from run i, deepest block first, until so many pages are free or it is used up. */
 void kvc_pool_evict_from(struct kvc_pool *pool, uint32_t i, uint64_t pages);
 /* A run without holder leaves; nobody is told. */

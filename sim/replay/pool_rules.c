@@ -5,6 +5,8 @@
 
 #include "base/alloc.h"
 
+#include <string.h>
+
 /* ---- ages ---- */
 
 bool kvc_pool_age_new(struct kvc_pool *pool, uint32_t i)
@@ -119,6 +121,29 @@ uint32_t kvc_pool_victim(const struct kvc_pool *pool, uint64_t pages, uint64_t *
     return best;
 }
 
+bool kvc_pool_whose(struct kvc_pool *pool, uint64_t pages)
+{
+    uint32_t n = pool->rules->n_classes, own = own_class(pool), best = NONE;
+    bool own_only = own_excess(pool, pages) && kvc_pool_oldest(pool, own) != NONE, over = false;
+    uint32_t priority = 0;
+    for (uint32_t c = 0; c < n; c++) {
+        const struct kvc_pool_limits *l = &pool->rules->limits[c];
+        uint64_t used = pool->classes[c].used;
+        pool->whose[c] = false;
+        if (kvc_pool_oldest(pool, c) == NONE || (c != own && (own_only || used <= l->reserve)))
+            continue;
+        bool beyond = !own_only && l->mode == KVC_QUOTA_SOFT && used > l->quota;
+        if (best != NONE && (beyond < over || (beyond == over && l->priority < priority)))
+            continue;
+        if (best == NONE || beyond != over || l->priority != priority)
+            memset(pool->whose, 0, c * sizeof(*pool->whose)); /* they come after it */
+        pool->whose[best = c] = true;
+        over = beyond;
+        priority = l->priority;
+    }
+    return best != NONE;
+}
+
 uint64_t kvc_pool_available_by(const struct kvc_pool *pool)
 {
     uint64_t pages = pool->plain;
@@ -130,17 +155,27 @@ uint64_t kvc_pool_available_by(const struct kvc_pool *pool)
     return pages;
 }
 
+/* A class makes way for itself; false when it has nothing that can go. */
+static bool evict_own(struct kvc_pool *pool, uint32_t c, uint64_t excess)
+{
+    uint32_t i = kvc_pool_oldest(pool, c);
+    if (i == NONE)
+        return false;
+    if (pool->policy)
+        return kvc_pool_policy_evict(pool, c, excess);
+    kvc_pool_evict_from(pool, i, excess);
+    return true;
+}
+
 uint64_t kvc_pool_room_by(struct kvc_pool *pool, uint64_t pages)
 {
     uint64_t room = kvc_pool_available_by(pool), excess;
-    uint32_t i;
     if (room > pages)
         room = pages;
     if (pool->rules->limits[own_class(pool)].mode != KVC_QUOTA_HARD)
         return room;
-    while ((excess = own_excess(pool, room)) &&
-           (i = kvc_pool_oldest(pool, own_class(pool))) != NONE)
-        kvc_pool_evict_from(pool, i, excess);
+    while ((excess = own_excess(pool, room)) && evict_own(pool, own_class(pool), excess))
+        ;
     return room > excess ? room - excess : 0;
 }
 
@@ -157,8 +192,9 @@ void kvc_pool_trim_classes(struct kvc_pool *pool)
     uint64_t excess;
     for (uint32_t c = 0; c < pool->rules->n_classes; c++)
         while ((excess = hard_excess(pool, c)) && (i = kvc_pool_oldest(pool, c)) != NONE) {
-            pool->by = pool->runs[i].tenant; /* it makes way for itself */
-            kvc_pool_evict_from(pool, i, excess);
+            pool->by = pool->runs[i].tenant;
+            if (!evict_own(pool, c, excess))
+                break;
         }
     pool->over = false;
 }

@@ -366,12 +366,24 @@ bool kvc_engine_next(struct kvc_engine *e)
     return true;
 }
 
+enum kvc_status kvc_engine_error(const struct kvc_engine *e, struct kvc_error *err)
+{
+    for (uint32_t i = 0; i < e->n_replicas; i++)
+        if (e->replicas[i].pool.policy && kvc_runs_failed(e->replicas[i].pool.policy))
+            return kvc_runs_error(e->replicas[i].pool.policy, err);
+    for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++)
+        for (uint32_t i = 0; i < e->tiers[t].instances; i++)
+            if (e->tiers[t].pools[i].policy && kvc_runs_failed(e->tiers[t].pools[i].policy))
+                return kvc_runs_error(e->tiers[t].pools[i].policy, err);
+    return kvc_fail_nomem(err);
+}
+
 static enum kvc_status run(struct kvc_engine *e, struct kvc_error *err)
 {
     uint64_t reported = 0, n = e->trace->n_requests;
     while (kvc_engine_next(e)) {
         if (e->nomem)
-            return kvc_fail_nomem(err);
+            return kvc_engine_error(e, err);
         if (e->failed)
             return kvc_admission_error(e->failed, err);
         if (e->router_stray)

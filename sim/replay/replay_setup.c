@@ -145,18 +145,24 @@ static enum kvc_status init_replicas(struct kvc_engine *e, uint64_t pages, struc
 {
     uint32_t gpus = e->sc->cluster.tp * e->sc->cluster.pp;
     uint32_t per_node = e->sc->cluster.gpus_per_node ? e->sc->cluster.gpus_per_node : gpus;
+    struct kvc_eviction order;
+    enum kvc_status st = kvc_eviction_of(e->sc->hbm_policy, &order, err);
+    if (st != KVC_OK)
+        return st;
     e->replicas = kvc_calloc(e->n_replicas, sizeof(*e->replicas));
     if (!e->replicas)
         return kvc_fail_nomem(err);
-    for (uint32_t i = 0; i < e->n_replicas; i++) {
-        if (!kvc_replica_init(e, &e->replicas[i], i, pages) ||
+    for (uint32_t i = 0; i < e->n_replicas && st == KVC_OK; i++) {
+        if (!kvc_replica_init(e, &e->replicas[i], i, pages, order.touch_moves) ||
             !kvc_engine_watch(e, 0, &e->replicas[i].pool, i) ||
             !kvc_tenants_watch(&e->tenants, 0, &e->replicas[i].pool,
                                e->token_bytes * e->page_tokens, e->token_bytes * e->block_tokens))
             return kvc_fail_nomem(err);
         e->replicas[i].node = (uint32_t)((uint64_t)i * gpus / per_node);
+        if (!order.queue)
+            st = kvc_engine_set_policy(e, &e->replicas[i].pool, e->sc->hbm_policy, false, err);
     }
-    return KVC_OK;
+    return st;
 }
 
 enum kvc_status kvc_engine_open(struct kvc_engine *e, struct kvc_error *err)

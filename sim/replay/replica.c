@@ -184,6 +184,7 @@ void kvc_replica_catch_up_to(struct kvc_engine *e, struct kvc_replica *r, uint64
 {
     if (s > r->allocated) {
         r->pool.by = KVC_BY_DECODING;
+        r->pool.newcomer.seg = KVC_NONE;
         kvc_pool_take(&r->pool, kvc_replica_page_demand(e, r, r->allocated, s));
         r->allocated = s;
     }
@@ -464,7 +465,8 @@ void kvc_replica_loaded(struct kvc_engine *e, uint32_t job)
     wake(e, r, false);
 }
 
-bool kvc_replica_init(struct kvc_engine *e, struct kvc_replica *r, uint32_t id, uint64_t pages)
+bool kvc_replica_init(struct kvc_engine *e, struct kvc_replica *r, uint32_t id, uint64_t pages,
+                      bool touch_moves)
 {
     memset(r, 0, sizeof(*r));
     r->id = id;
@@ -473,7 +475,7 @@ bool kvc_replica_init(struct kvc_engine *e, struct kvc_replica *r, uint32_t id, 
     r->waiting.head = r->waiting.tail = r->ready.head = r->ready.tail = KVC_NONE;
     r->running.head = r->running.tail = KVC_NONE;
     r->phase = kvc_calloc(e->page_tokens, sizeof(*r->phase));
-    return r->phase && kvc_pool_init(&r->pool, e->trace, e->page_tokens, pages, true);
+    return r->phase && kvc_pool_init(&r->pool, e->trace, e->page_tokens, pages, touch_moves);
 }
 
 void kvc_replica_clear(struct kvc_replica *r)

@@ -140,8 +140,12 @@ static uint64_t more_pages(const struct kvc_engine *e, const struct kvc_job *j, 
 static void take_for(struct kvc_engine *e, struct kvc_replica *r, struct kvc_job *j,
                      uint64_t tokens)
 {
-    uint64_t more = more_pages(e, j, tokens);
+    uint64_t more = more_pages(e, j, tokens), full = e->block_tokens ? tokens / e->block_tokens : 0;
     r->pool.by = j->tenant;
+    if (r->pool.policy) {
+        uint32_t to = full < j->path_blocks ? (uint32_t)full : j->path_blocks;
+        kvc_pool_newcomer(&r->pool, kvc_engine_path(e, j->leaf, 0), to > j->held ? to : 0);
+    }
     kvc_pool_take(&r->pool, more);
     j->alloc_pages += more;
 }
@@ -172,6 +176,7 @@ static void schedule_running(struct kvc_engine *e, struct kvc_replica *r, struct
     bool partial = last != KVC_NONE && !e->jobs[last].decoding;
     uint64_t decode_pages = kvc_replica_page_demand(e, r, r->steps, r->steps + 1);
     r->pool.by = KVC_BY_DECODING;
+    r->pool.newcomer.seg = KVC_NONE;
     if (kvc_pool_available(&r->pool) >= decode_pages)
         kvc_pool_take(&r->pool, decode_pages);
     else
@@ -212,7 +217,8 @@ static void start_running(struct kvc_engine *e, struct kvc_replica *r, uint32_t 
 /* The hit and what there is to load become the job's, then pages for tokens in all. What is loaded
  * is held before pages are taken, so that it can't fall to what that evicts. */
 static void hold_hit(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
-                     struct kvc_path path, const struct kvc_reach *reach, uint64_t tokens)
+                     struct kvc_path path, uint32_t limit, const struct kvc_reach *reach,
+                     uint64_t tokens)
 {
     struct kvc_job *j = &e->jobs[job];
     j->hit_blocks = e->block_tokens ? (uint32_t)kvc_div_up(reach->usable, e->block_tokens) : 0;
@@ -226,13 +232,15 @@ static void hold_hit(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
         j->load_tokens = reach->tokens;
         kvc_tiers_load(e, job, reach);
     }
-    take_for(e, r, j, tokens);
-    kvc_job_set_computed(e, r, job, reach->usable);
-    if (!j->admitted) {
+    if (!j->admitted) { /* before anything goes for it */
         j->admitted = true;
         kvc_tiers_ask(e, r, j->request);
         kvc_replica_account_hit(e, r, job, reach);
+        kvc_tiers_arrive(e, r, j->request, j->tenant);
     }
+    kvc_tiers_touch(e, r, path, limit, j->tenant);
+    take_for(e, r, j, tokens);
+    kvc_job_set_computed(e, r, job, reach->usable);
 }
 
 static bool timed_out(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
@@ -280,8 +288,7 @@ static bool admit_waiting(struct kvc_engine *e, struct kvc_replica *r, struct st
         return false;
     r->blocked = r->looked = false;
     kvc_queue_remove(e, &r->waiting, job);
-    kvc_tiers_touch(e, r, path, limit, j->tenant);
-    hold_hit(e, r, job, path, &reach, load ? j->known : (uint64_t)reach.usable + tokens);
+    hold_hit(e, r, job, path, limit, &reach, load ? j->known : (uint64_t)reach.usable + tokens);
     if (load) {
         j->parked_ns = e->now;
         j->order = ++e->orders;

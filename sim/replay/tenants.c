@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "policies/policies.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,6 +187,17 @@ static enum kvc_status check_reserves(struct kvc_tenants *t, const struct kvc_le
     return KVC_OK;
 }
 
+/* How long blocks live in a tier, by its own rule and its policy's: 0: for ever. */
+static uint64_t tier_ttl_ns(const struct kvc_scenario *sc, uint32_t level)
+{
+    uint64_t own = level ? sc->tiers[level - 1].ttl_ns : sc->hbm_ttl_ns;
+    struct kvc_eviction order = {0};
+    if (level && !sc->tiers[level - 1].present)
+        return own;
+    kvc_eviction_of(level ? sc->tiers[level - 1].policy : sc->hbm_policy, &order, NULL);
+    return !own || (order.ttl_ns && order.ttl_ns < own) ? order.ttl_ns : own;
+}
+
 static int by_ttl(const void *a, const void *b)
 {
     const struct kvc_pool_ttl *x = a, *y = b;
@@ -242,7 +254,7 @@ static enum kvc_status form_rules(struct kvc_tenants *t, const struct kvc_tenant
         struct kvc_pool_rules *r = &t->rules[k];
         if (!levels[k].present)
             continue;
-        st = form_ttls(t, by, k, k ? sc->tiers[k - 1].ttl_ns : sc->hbm_ttl_ns, err);
+        st = form_ttls(t, by, k, tier_ttl_ns(sc, k), err);
         bool limited = t->n_classes > 1 || t->limits[k][0].quota != KVC_CAPACITY_INF ||
                        t->limits[k][0].reserve;
         r->class_of = t->class_of;
@@ -284,12 +296,12 @@ enum kvc_status kvc_tenants_create(struct kvc_tenants *out, const struct kvc_tra
                                    struct kvc_error *err)
 {
     const struct kvc_tenant_rule **by = NULL;
-    bool *named = NULL, ttl = sc->hbm_ttl_ns > 0;
+    bool *named = NULL, ttl = false;
     memset(out, 0, sizeof(*out));
     out->trace = trace;
     count_tenants(out);
-    for (uint32_t k = 0; k < 3; k++)
-        ttl |= sc->tiers[k].ttl_ns > 0;
+    for (uint32_t k = 0; k < KVC_LEVELS; k++)
+        ttl |= tier_ttl_ns(sc, k) > 0;
     bool ruled = sc->n_tenants || ttl;
     out->metered = out->n > 1 || ruled;
     enum kvc_status st = find_rules(&by, trace, sc, out->n, err);

@@ -36,6 +36,9 @@ static struct kvc_pool *pool_of(const struct kvc_engine *e, const struct kvc_tie
     return &tier->pools[kvc_tier_instance(e, tier, r)];
 }
 
+static void pass_down(struct kvc_engine *e, struct kvc_evictions *v);
+static void changed(struct kvc_engine *e, const struct kvc_tier *tier, uint32_t instance);
+
 /* ---- lookup ---- */
 
 void kvc_tiers_lookup(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
@@ -70,7 +73,35 @@ void kvc_tiers_touch(struct kvc_engine *e, const struct kvc_replica *r, struct k
             continue;
         struct kvc_pool *pool = pool_of(e, &e->tiers[t], r);
         pool->by = tenant;
-        kvc_pool_touch(pool, path, kvc_pool_reach(pool, path, 0, limit));
+        kvc_pool_touch(pool, path, kvc_pool_reach(pool, path, 0, limit), false);
+    }
+}
+
+void kvc_tiers_arrive(struct kvc_engine *e, struct kvc_replica *r, uint32_t request,
+                      uint32_t tenant)
+{
+    const struct kvc_trace *t = e->trace;
+    if (!e->sc->engine.prefix_caching)
+        return;
+    const struct kvc_runs_request asked = {
+        .seg = t->prompt_seg[request], .now_ns = e->now,
+        .session = t->session ? t->session[request] : KVC_ID_NONE,
+        .tenant = t->tenant ? t->tenant[request] : KVC_ID_NONE,
+        .input_tokens = t->input_tokens[request]};
+    r->pool.by = tenant;
+    kvc_pool_arrive(&r->pool, &asked);
+    for (uint32_t k = e->first_tier; k < KVC_LOWER_TIERS; k++) {
+        struct kvc_tier *tier = &e->tiers[k];
+        if (!tier->config->present || !pool_of(e, tier, r)->policy)
+            continue;
+        uint32_t instance = kvc_tier_instance(e, tier, r);
+        uint64_t evicted = tier->pools[instance].evicted_blocks;
+        tier->evictions[instance].replica = r->id;
+        tier->pools[instance].by = tenant;
+        kvc_pool_arrive(&tier->pools[instance], &asked);
+        if (tier->pools[instance].evicted_blocks != evicted)
+            changed(e, tier, instance);
+        pass_down(e, &tier->evictions[instance]);
     }
 }
 
@@ -201,8 +232,6 @@ void kvc_tiers_load(struct kvc_engine *e, uint32_t job, const struct kvc_reach *
 
 /* ---- stores ---- */
 
-static void pass_down(struct kvc_engine *e, struct kvc_evictions *v);
-
 struct piece_list {
     uint32_t first, last;
     uint64_t blocks;
@@ -249,16 +278,28 @@ static struct piece_list lacking(struct kvc_engine *e, uint32_t list,
     return out;
 }
 
+/* The last of the pieces from this one on that are of its tenant is the first to come. */
+static void name_newcomer(struct kvc_engine *e, struct kvc_pool *pool, uint32_t piece, uint32_t row)
+{
+    uint32_t last = piece;
+    for (uint32_t i = piece; i != KVC_NONE && e->pieces[i].tenant == e->pieces[piece].tenant;
+         i = e->pieces[i].next)
+        last = i;
+    kvc_pool_newcomer(pool, kvc_engine_path(e, e->pieces[last].leaf, row), e->pieces[last].to);
+}
+
 /* Gives room to blocks of the pieces from *link on that one tenant is charged with, first ones
  * first, and cuts what gets none. Returns the link behind them; *room: how many got some. */
 static uint32_t *room_for_tenant(struct kvc_engine *e, struct kvc_pool *pool, uint32_t *link,
-                                 uint64_t *room)
+                                 uint32_t row, uint64_t *room)
 {
     uint32_t tenant = e->pieces[*link].tenant;
     uint64_t blocks = 0;
     for (uint32_t i = *link; i != KVC_NONE && e->pieces[i].tenant == tenant; i = e->pieces[i].next)
         blocks += e->pieces[i].to - e->pieces[i].from;
     pool->by = tenant;
+    if (pool->policy)
+        name_newcomer(e, pool, *link, row);
     uint64_t left = *room = kvc_pool_room(pool, blocks);
     kvc_pool_take(pool, left);
     kvc_pool_charge(pool, tenant, (int64_t)left);
@@ -288,7 +329,7 @@ static uint64_t make_room(struct kvc_engine *e, uint32_t transfer, uint32_t row)
     uint64_t blocks = 0, room;
     e->tiers[x->tier].evictions[x->instance].replica = x->replica;
     for (uint32_t *link = &x->pieces; *link != KVC_NONE; blocks += room)
-        link = room_for_tenant(e, pool, link, &room);
+        link = room_for_tenant(e, pool, link, row, &room);
     uint32_t reversed = pieces_reverse(e, x->pieces); /* the last one is the oldest */
     for (uint32_t i = reversed; i != KVC_NONE; i = e->pieces[i].next) {
         struct kvc_piece p = e->pieces[i];
@@ -432,11 +473,12 @@ static uint32_t first_user(const struct kvc_engine *e, const struct kvc_tier *ti
 
 void kvc_engine_expire(struct kvc_engine *e)
 {
+    for (uint32_t i = 0; i < e->n_replicas; i++) /* what left before has left before */
+        kvc_replica_catch_up(e, &e->replicas[i]);
     for (uint32_t i = 0; i < e->n_replicas; i++) {
         struct kvc_replica *r = &e->replicas[i];
         if (kvc_pool_next_expiry(&r->pool) > e->now)
             continue;
-        kvc_replica_catch_up(e, r);
         kvc_pool_expire(&r->pool);
         kvc_tiers_store_evicted(e, r);
         kvc_replica_tier_changed(e, r);
@@ -471,7 +513,7 @@ static void settle_pieces(struct kvc_engine *e, const struct kvc_transfer *x, ui
         struct kvc_piece p = e->pieces[i];
         struct kvc_path path = kvc_engine_path(e, p.leaf, 0);
         pool->by = p.tenant;
-        kvc_pool_touch(pool, path, kvc_pool_reach(pool, path, 0, p.to));
+        kvc_pool_touch(pool, path, kvc_pool_reach(pool, path, 0, p.to), true);
     }
     changed(e, &e->tiers[x->tier], x->instance);
 }

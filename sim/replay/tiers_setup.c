@@ -122,13 +122,22 @@ uint64_t kvc_tier_instance_bytes(const struct kvc_scenario *sc, uint32_t tier)
     return sc->tiers[tier].capacity_bytes * (sc->tiers[tier].scope == KVC_PER_GPU ? gpus : 1);
 }
 
+enum kvc_status kvc_engine_set_policy(struct kvc_engine *e, struct kvc_pool *pool,
+                                      const char *policy, bool touches, struct kvc_error *err)
+{
+    if (!e->block_tokens) /* no block is known, so none is kept */
+        return KVC_OK;
+    return kvc_pool_set_policy(pool, policy, touches, &e->now, err);
+}
+
 static enum kvc_status init_tier(struct kvc_engine *e, uint32_t t, struct kvc_error *err)
 {
     struct kvc_tier *tier = &e->tiers[t];
     const struct kvc_tier_config *c = tier->config;
-    const struct kvc_eviction_ops *order = kvc_eviction_find(c->policy);
-    if (!order)
-        return kvc_fail(err, KVC_ERR_INPUT, "no eviction policy is called \"%s\"", c->policy);
+    struct kvc_eviction order;
+    enum kvc_status st = kvc_eviction_of(c->policy, &order, err);
+    if (st != KVC_OK)
+        return st;
     uint32_t nodes = e->replicas[e->n_replicas - 1].node + 1;
     tier->instances = c->scope == KVC_CLUSTER ? 1 : c->scope == KVC_PER_NODE ? nodes
                                                                              : e->n_replicas;
@@ -141,13 +150,17 @@ static enum kvc_status init_tier(struct kvc_engine *e, uint32_t t, struct kvc_er
         return kvc_fail_nomem(err);
     uint64_t bytes = kvc_tier_instance_bytes(e->sc, t);
     uint64_t block_bytes = e->token_bytes * e->block_tokens;
-    for (uint32_t i = 0; i < tier->instances; i++)
+    for (uint32_t i = 0; i < tier->instances && st == KVC_OK; i++) {
         if (!kvc_pool_init(&tier->pools[i], e->trace, e->block_tokens ? e->block_tokens : 1,
-                           block_bytes ? bytes / block_bytes : 0, order->touch_moves) ||
+                           block_bytes ? bytes / block_bytes : 0, order.touch_moves) ||
             !kvc_engine_watch(e, 1 + t, &tier->pools[i], i) ||
             !kvc_tenants_watch(&e->tenants, 1 + t, &tier->pools[i], block_bytes, block_bytes))
             return kvc_fail_nomem(err);
-    enum kvc_status st = kvc_tier_admissions(e, tier, err);
+        if (!order.queue)
+            st = kvc_engine_set_policy(e, &tier->pools[i], c->policy, true, err);
+    }
+    if (st == KVC_OK)
+        st = kvc_tier_admissions(e, tier, err);
     return st == KVC_OK ? init_tier_links(e, tier, t, err) : st;
 }
 

@@ -67,6 +67,14 @@ static bool is_one_of(const char *text, const char *const *list)
     return list[i] != NULL;
 }
 
+static enum kvc_status needs_future(const struct kvc_scenario_key *key, const char *text,
+                                    struct kvc_error *err)
+{
+    return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, key->name,
+                       "%.64s must know when blocks are used next, which no engine does: kvcast "
+                       "ceiling --policy %.64s gives what it would hit", text, text);
+}
+
 static enum kvc_status pick_name(const struct kvc_scenario_key *key, const char *text,
                                  const char **out, size_t *at, struct kvc_error *err)
 {
@@ -77,6 +85,14 @@ static enum kvc_status pick_name(const struct kvc_scenario_key *key, const char 
         *out = text; /* loaded when the run begins */
         return KVC_OK;
     }
+    if (key->names == kvc_eviction_names && strcspn(text, "/:+.") < strlen(text)) {
+        struct kvc_eviction order;
+        *out = text; /* a plug-in is loaded when the run begins */
+        return kvc_plugin_is(text) ? KVC_OK : kvc_eviction_of(text, &order, err);
+    }
+    if (key->names == kvc_eviction_names &&
+        (kvc_name_equal(text, "opt") || kvc_name_equal(text, "optforced")))
+        return needs_future(key, text, err);
     if (admission && strchr(text, ':') && !strchr(text, '+')) {
         *out = text;
         return kvc_admission_check(text, NULL, err);
@@ -507,10 +523,6 @@ enum kvc_status kvc_scenario_check(const struct kvc_scenario *s, struct kvc_erro
     if (!s->engine.unhashed_first && s->engine.prefix_caching)
         return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "engine.unhashed_first",
                            "only vLLM's rule from 0.24 on (true) is supported yet");
-    if (!kvc_name_equal(s->hbm_policy, "lru"))
-        return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "tiers.hbm.policy",
-                           "GPU memory evicts as the engine does, by lru; others are not yet "
-                           "supported");
     if (s->arrivals.mode == KVC_ARRIVALS_CLOSED && !s->arrivals.concurrency)
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "arrivals.concurrency",
                            "closed arrivals need it: how many sessions are active at once?");

@@ -21,7 +21,7 @@ struct kvc_tier_config { /* lower tiers; HBM is in engine and cluster */
     bool present;
     uint64_t capacity_bytes; /* of one scope instance */
     enum kvc_scope scope;
-    char policy[KVC_NAME_MAX];
+    char policy[KVC_SPEC_MAX];
     char link[KVC_NAME_MAX]; /* profile name; "" = the custom figures below */
     double link_bytes_per_s, link_efficiency;
     uint64_t link_latency_ns;
@@ -79,7 +79,7 @@ struct kvc_scenario {
         char gpu[KVC_NAME_MAX];
         uint32_t tp, pp, ep, replicas, gpus_per_node;
     } cluster;
-    char hbm_policy[KVC_NAME_MAX];
+    char hbm_policy[KVC_SPEC_MAX];
     uint64_t hbm_ttl_ns;
     struct kvc_tier_config tiers[3]; /* dram, nvme, remote */
     uint32_t n_tenants;

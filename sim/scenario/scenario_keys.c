@@ -41,8 +41,8 @@ static const char *const kv_dtypes[] = {
          "size of " what "; 0 = no such tier"),                                                    \
     ENUM("tiers." t ".scope", NULL, "SCOPE", tiers[i].scope, scopes, scope_default,                \
          "whose the capacity is"),                      \
-    NAMED("tiers." t ".policy", NULL, "NAME", tiers[i].policy, kvc_eviction_names, "lru",          \
-          "eviction order"),                                                                       \
+    NAMED("tiers." t ".policy", NULL, "NAME[:OPTION=VALUE]", tiers[i].policy, kvc_eviction_names,  \
+          "lru", "what goes first: as of 'kvcast policy list', or a plug-in's path"),              \
     NAMED("tiers." t ".link", NULL, "NAME", tiers[i].link, kvc_link_names, link_default,           \
           "what its bytes cross; or give bandwidth, latency, efficiency"),                         \
     {"tiers." t ".link.bandwidth", NULL, "RATE", KVC_KEY_RATE, AT(tiers[i].link_bytes_per_s), 1e3, \
@@ -118,8 +118,8 @@ static const struct kvc_scenario_key keys[] = {
     U32("cluster.replicas", "replicas", cluster.replicas, 1, 65536, "1", "engine instances"),
     U32("cluster.gpus_per_node", NULL, cluster.gpus_per_node, 1, 1024, "8", "GPUs of a node"),
 
-    NAMED("tiers.hbm.policy", "policy", "NAME", hbm_policy, kvc_eviction_names, "lru",
-          "eviction order in GPU memory, fifo in a later release"),
+    NAMED("tiers.hbm.policy", "policy", "NAME[:OPTION=VALUE]", hbm_policy, kvc_eviction_names, "lru",
+          "what goes first in GPU memory: as of 'kvcast policy list', or a plug-in's path"),
     TIME("tiers.hbm.ttl", hbm_ttl_ns, 1e18, "",
          "cached blocks leave so long after their last use; unset = when room is needed"),
     TIER(0, "dram", 1e18, "per_replica", "(the GPU's host link)", "the host memory tier"),
