@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ordinary kriging over the nearest measured shapes: the combination of them with the least expected
- * error, if what two shapes differ by grows with a power of their distance. Unlike a mean by
- * distance it follows a trend, inside the measured shapes and a little beyond. */
+ * Ordinary kriging over the nearest measured shapes: the combination of them with the least
+ * expected error, if what two shapes differ by grows with a power of their distance. Unlike a mean
+ * by distance it follows a trend, inside the measured shapes and a little beyond. */
 #include "models/kernel_blend.h"
 
 #include <math.h>
@@ -66,8 +66,8 @@ static double octaves_between(const double *a, const double *b, size_t n)
 
 struct system {
     size_t n;                              /* shapes; one more row makes the shares sum to one */
-    double between[BLEND][BLEND];          /* variogram of two shapes, in its mean to the asked one */
-    double to[BLEND];                      /* .. and of each to the asked one */
+    double between[BLEND][BLEND]; /* variogram of two shapes, in its mean to the asked one */
+    double to[BLEND];             /* .. and of each to the asked one */
     double noise[BLEND];
     double inverse[BLEND + 1][BLEND + 1];
 };
@@ -209,8 +209,10 @@ void kvc_kernel_curve_at(const struct kvc_kernel_table *table, const double *sit
     memcpy(out->x, site, n_site * sizeof *site);
     kvc_kernel_place(table->family, site, at);
     for (size_t s = 0; s < table->n_sites; s++)
-        keep_nearest(best, &n, (struct near){kvc_kernel_place_distance(
-                                                 table, table->site + s * KVC_KERNEL_PLACE, at), s});
+        keep_nearest(best, &n,
+                     (struct near){kvc_kernel_place_distance(
+                                       table, table->site + s * KVC_KERNEL_PLACE, at),
+                                   s});
     if (n == 0)
         return;
     out->octaves = octaves_between(table->site + best[0].site * KVC_KERNEL_PLACE, at, n_site);

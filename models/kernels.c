@@ -312,7 +312,7 @@ static bool find_mla(struct kvc_kernels *k, const char *family, enum kvc_dtype k
 {
     const char *key = kv == KVC_BF16 ? "bfloat16 bfloat16" : "bfloat16 fp8";
     const double site[KVC_KERNEL_SITE] = {heads};
-    /* vLLM's latent tables carry a host launch floor (120 to 210 us) that served runs don't show. */
+    /* vLLM's latent tables carry a host launch floor (120 to 210 us) that served runs lack. */
     bool launch_floor = strcmp(k->backend, "vllm") == 0;
 
     if (!find_key(k, family, key, launch_floor, site, out))

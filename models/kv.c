@@ -99,8 +99,8 @@ uint64_t kvc_llm_kv_bytes_per_token(const struct kvc_llm *llm, enum kvc_dtype kv
 
     if (plain > growing)
         plain = growing;
-    return (uint64_t)((double)per_layer * ((double)(growing - plain) * bytes + 2.0 * (double)plain) +
-                      0.5);
+    double layers_bytes = (double)(growing - plain) * bytes + 2.0 * (double)plain;
+    return (uint64_t)((double)per_layer * layers_bytes + 0.5);
 }
 
 uint64_t kvc_llm_window_kv_bytes(const struct kvc_llm *llm, enum kvc_dtype kv, uint32_t tp,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How KV can be stored: bits, scales, whose kernels read it, and what was published of its quality. */
+ * How KV can be stored: bits, scales, whose kernels read it, and its published quality. */
 #include <math.h>
 
 #include "base/units.h"
 #include "models/models.h"
 
-#define BLOG_FP8 "vLLM blog, The State of FP8 KV-Cache and Attention Quantization in vLLM (2026-04-22)"
+#define BLOG_FP8                                                                                   \
+    "vLLM blog, The State of FP8 KV-Cache and Attention Quantization in vLLM (2026-04-22)"
 #define BLOG_TQ "vLLM blog, A First Comprehensive Study of TurboQuant (2026-05-11)"
 #define KGA "KGA blog, KV Cache Management 2026 (2026-04-22)"
 #define THINKING "Qwen3-30B-A3B-Thinking-2507, MiniMax-M2.7"
@@ -37,7 +38,10 @@ static const struct kvc_kv_quality tq3[] = {
 #define AS_FP8 {1, "assumed", "as long as fp8's: as many bytes or fewer, converted on the way"}
 /* Fitted where 4 bits serve Qwen3-30B-A3B (2 x H100) at 0.79 of bf16's throughput; predicts 0.86 of
  * Llama-3.3-70B (4 x H100), stated 0.75. */
-#define TQ_COST {2.75, "fitted", "Qwen3-30B-A3B at 0.79 of bf16's throughput; Llama-3.3-70B comes out 0.86, stated 0.75 (" BLOG_TQ ")"}
+#define TQ_COST                                                                                    \
+    {2.75, "fitted",                                                                               \
+     "Qwen3-30B-A3B at 0.79 of bf16's throughput; Llama-3.3-70B comes out 0.86, stated 0.75 "      \
+     "(" BLOG_TQ ")"}
 #define AS_TQ {2.75, "assumed", "as TurboQuant's; no figure published for a serving engine"}
 
 static const struct kvc_kv_format formats[] = {
@@ -69,10 +73,10 @@ const struct kvc_kv_format *kvc_kv_format_at(size_t i)
     return i < FORMATS ? &formats[i] : NULL;
 }
 
-/* Of count elements of which a head's vector has dim. */
+/* Of one element, with its part of the scale; dim: elements of a head's vector. */
 static double part_bytes(double bits, double scale_bytes, uint32_t group, uint32_t dim)
 {
-    return bits / 8 + scale_bytes / (group ? group : dim);
+    return bits / 8 + (scale_bytes > 0 ? scale_bytes / (group ? group : dim) : 0);
 }
 
 double kvc_kv_element_bytes(enum kvc_dtype kv, uint32_t dim)

@@ -244,7 +244,8 @@ static void show_kv(struct show *s, const struct kvc_kv_format *f)
     double ratio = 2 / kvc_kv_element_bytes(f->dtype, 128);
 
     if (s->brief) {
-        kvc_text_addf(&s->text, "%-20s %.2f x the tokens of bf16, decode attention %.2f x that of %s\n",
+        kvc_text_addf(&s->text,
+                      "%-20s %.2f x the tokens of bf16, decode attention %.2f x that of %s\n",
                       f->name, ratio, f->decode_cost.value, kvc_dtype_name(f->kernel));
         return;
     }
@@ -274,7 +275,8 @@ static void show_kv(struct show *s, const struct kvc_kv_format *f)
     if (s->json)
         kvc_json_close(&s->j);
     else if (!f->quality)
-        words(s, "quality", "quality", f->dtype == KVC_BF16 ? "the reference" : "no published figure");
+        words(s, "quality", "quality",
+              f->dtype == KVC_BF16 ? "the reference" : "no published figure");
     close_profile(s);
 }
 

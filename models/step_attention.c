@@ -275,7 +275,8 @@ enum kvc_status kvc_step_build_attention(struct kvc_step_model *m, struct kvc_er
     if (m->linear_measured)
         m->attention_exact &= !a.decode.recurrence.borrowed && !a.decode.recurrence.foreign &&
                               a.decode.recurrence.curve.octaves <= 1.01;
-    if (m->llm.linear_layers && !m->linear_measured) /* read and write each sequence's state; 0.8 of the rate is assumed */
+    /* read and write each sequence's state; 0.8 of the rate is assumed */
+    if (m->llm.linear_layers && !m->linear_measured)
         m->decode_per_sequence += 1e9 * 2.0 * (double)m->llm.linear_state_bytes / m->tp /
                                   (0.8 * m->gpu.hbm_bytes_per_s.value);
     return KVC_OK;

@@ -245,7 +245,8 @@ uint32_t kvc_token_table_knot(size_t i)
 static enum kvc_status fill_tables(struct kvc_step_model *m, const struct parts *p,
                                    const struct kvc_gemm *head, struct kvc_error *err)
 {
-    if (!kvc_token_table_init(&m->layers, KVC_MAX_STEP_TOKENS) || !kvc_token_table_init(&m->head, KVC_MAX_SAMPLED))
+    if (!kvc_token_table_init(&m->layers, KVC_MAX_STEP_TOKENS) ||
+        !kvc_token_table_init(&m->head, KVC_MAX_SAMPLED))
         return kvc_fail_nomem(err);
     for (size_t i = 1; i < 17 + (KVC_MAX_STEP_TOKENS - 16) / 16; i++)
         m->layers.ns[i] = layers_ns(m, p, kvc_token_table_knot(i));

@@ -79,8 +79,8 @@ static void windows_hold_no_more_than_their_width(void **state)
     assert_int_equal(kvc_llm_window_kv_bytes(&m, KVC_INT8, 1, 100), 0);
 }
 
-/* Capacity against bf16 as vLLM's study of TurboQuant states it for Llama-3.3-70B (one decimal), and
- * windows whose layers all grow as gpt-oss' and Gemma's stated totals. */
+/* Capacity against bf16 as vLLM's study of TurboQuant states it for Llama-3.3-70B (one decimal),
+ * and windows whose layers all grow as gpt-oss' and Gemma's stated totals. */
 static void formats_hold_what_was_published(void **state)
 {
     (void)state;
@@ -258,7 +258,7 @@ static void host_links_are_no_faster_than_their_gpu(void **state)
     }
 }
 
-/* Mean absolute error in percent of a block's copy, by the measured points of one direction and way. */
+/* Mean absolute error of a block's copy in percent, by the measured points of a direction and way. */
 static double copies_off(FILE *f, const char *direction, const char *method,
                          double bytes_per_s, double per_op_ns)
 {
@@ -269,7 +269,8 @@ static double copies_off(FILE *f, const char *direction, const char *method,
     while (fgets(line, sizeof line, f)) {
         const char *at = strstr(line, direction);
         double kb, gb_s;
-        if (!at || !strstr(at, method) || sscanf(strstr(at, method) + strlen(method), ",%lf,%lf", &kb, &gb_s) != 2)
+        at = at ? strstr(at, method) : NULL;
+        if (!at || sscanf(at + strlen(method), ",%lf,%lf", &kb, &gb_s) != 2)
             continue;
         double ns = per_op_ns + 1e9 * kb * 1024 / bytes_per_s;
         sum += fabs(kb * 1024 / ns / gb_s - 1);
@@ -298,13 +299,14 @@ static void copies_agree_with_the_measured_points(void **state)
                                 l->per_op_ns.value);
         print_message("%s: %.1f %% off to the GPU, %.1f %% from it\n", ways[i].link, in, out);
         assert_true(in < 5 && out < 17); /* one cost of a block for both ways */
-        assert_true(l->both_bytes_per_s.value < l->read_bytes_per_s.value + l->write_bytes_per_s.value);
+        assert_true(l->both_bytes_per_s.value <
+                    l->read_bytes_per_s.value + l->write_bytes_per_s.value);
     }
     fclose(f);
 }
 
-/* Messages of 64 KB to 2 MB over 16 NICs: an operation keeps a NIC busy for its bytes, or waits for one
- * of so many under way. */
+/* Messages of 64 KB to 2 MB over 16 NICs: an operation keeps a NIC busy for its bytes, or waits for
+ * one of so many under way. */
 static void messages_agree_with_the_measured_points(void **state)
 {
     (void)state;
@@ -326,8 +328,10 @@ static void messages_agree_with_the_measured_points(void **state)
                    unit, &gb_s) != 4)
             continue;
         double bytes = size * (strcmp(unit, "MB") == 0 ? 1048576 : 1024);
-        double rate = strcmp(way, "read") == 0 ? l->read_bytes_per_s.value : l->write_bytes_per_s.value;
-        double busy = 1e9 * bytes / rate, every = (l->latency_ns.value + busy) / l->queue_depth.value;
+        double rate = strcmp(way, "read") == 0 ? l->read_bytes_per_s.value
+                                               : l->write_bytes_per_s.value;
+        double busy = 1e9 * bytes / rate;
+        double every = (l->latency_ns.value + busy) / l->queue_depth.value;
         double off = fabs(16 * bytes / (busy > every ? busy : every) / gb_s - 1);
         sum += off;
         worst = off > worst ? off : worst;

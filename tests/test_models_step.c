@@ -294,7 +294,8 @@ static void bad_shapes_are_refused_in_words(void **state)
 static void formats_of_kv_build(void **state)
 {
     (void)state;
-    struct kvc_step_config c = {.llm = kvc_llm_find("Llama-3.1-8B"), .gpu = kvc_gpu_find("h100_sxm"),
+    struct kvc_step_config c = {.llm = kvc_llm_find("Llama-3.1-8B"),
+                                .gpu = kvc_gpu_find("h100_sxm"),
                                 .backend = "vllm", .weights = KVC_BF16, .tp = 1, .pp = 1, .ep = 1};
     struct kvc_step_model *bf16, *half, *m;
     double before = 0;
@@ -306,7 +307,8 @@ static void formats_of_kv_build(void **state)
         assert_int_equal(kvc_step_model_create(&m, &c, NULL), KVC_OK);
         double attention = decode_ns(m, 64, 64 * 8192) - decode_ns(m, 64, 64);
         double plain = decode_ns(bf16, 64, 64 * 8192) - decode_ns(bf16, 64, 64);
-        double layers = 32, cost = (f->plain_layers + (layers - f->plain_layers) * f->decode_cost.value) / layers;
+        double plain_layers = f->plain_layers;
+        double cost = (plain_layers + (32 - plain_layers) * f->decode_cost.value) / 32;
         if (f->kernel == KVC_BF16)
             assert_true(fabs(attention / plain - cost) < 0.02 * cost);
         else

@@ -265,13 +265,14 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
              e->sc->cluster.gpu);
     uint32_t flags = estimate_flags(e, n->r);
     if (flags & KVC_STEP_OUTSIDE)
-        warn(n, "kernels_outside", "Requests or steps of this run are longer than any kernel was "
-                                   "measured (131072 tokens of context, 16384 new ones in a chunk): "
-                                   "times are extrapolated, and the bands wider.");
+        warn(n, "kernels_outside",
+             "Requests or steps of this run are longer than any kernel was measured (131072 tokens of "
+             "context, 16384 new ones in a chunk): times are extrapolated, and the bands wider.");
     if (flags & KVC_STEP_SHAPE)
-        warn(n, "kernels_between", "A head size, window, expert shape or format of KV of this run was "
-                                   "not measured with this engine and GPU: times are taken from the "
-                                   "nearest, and the bands are those of assumed times.");
+        warn(n, "kernels_between",
+             "A head size, window, expert shape or format of KV of this run was not measured with this "
+             "engine and GPU: times are taken from the nearest, and the bands are those of assumed "
+             "times.");
     if (flags & KVC_STEP_PAST)
         warn(n, "prefill_past", "Prefill behind cached tokens is in no public kernel table of these "
                                 "GPUs: its attention is extrapolated, and the band of TTFT wider.");
