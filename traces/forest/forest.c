@@ -194,6 +194,7 @@ static bool walk(struct kvc_forest *f, struct kvc_spot at, size_t i, const uint6
 /* In a cache line. A chain is compared at about 6 bytes a cycle and memory takes hundreds of cycles
  * to answer, so the first lines are asked for at once. */
 #define LINE_IDS 8
+#define NEAR_STARTS ((size_t)1 << 15) /* so few are in the cache anyhow */
 
 static void prefetch_chain(const struct kvc_forest *f, uint64_t node, size_t n)
 {
@@ -211,9 +212,12 @@ static void look_ahead(struct kvc_forest *f, unsigned slot)
     if (p->step == KVC_STEP_FIND) {
         p->next = kvc_table_probe(&f->table, p->hash)->start;
         p->step = p->next-- ? KVC_STEP_CHECK : KVC_STEP_WAIT;
-        if (p->step == KVC_STEP_CHECK)
+        if (p->step == KVC_STEP_CHECK && f->n_starts >= NEAR_STARTS) {
             __builtin_prefetch(&f->starts[p->next]);
-    } else if (p->step == KVC_STEP_CHECK) {
+            return;
+        }
+    }
+    if (p->step == KVC_STEP_CHECK) {
         const struct kvc_start *s = &f->starts[p->next];
         p->step = KVC_STEP_WAIT;
         if (kvc_forest_is_child(f, s, p->at, (uint32_t)p->i)) {
