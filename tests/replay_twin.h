@@ -26,6 +26,7 @@ struct twin_clock {
  * one pair per scope instance, of a cluster's tier one per replica (its own NICs); not dram's. */
 struct twin_link {
     double read_bytes_per_s, write_bytes_per_s;
+    double both_bytes_per_s; /* both ways at once, of the host link; 0: the sum of the two */
     uint64_t latency_ns;
     double per_op_ns;
     uint64_t op_bytes; /* 0 = no per-operation time */

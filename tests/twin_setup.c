@@ -35,6 +35,7 @@ static void own_link(struct twin_link *out, const struct kvc_scenario *sc, int k
     }
     out->read_bytes_per_s = named->read_bytes_per_s.value * devices;
     out->write_bytes_per_s = named->write_bytes_per_s.value * devices;
+    out->both_bytes_per_s = named->both_bytes_per_s.value * devices;
     out->latency_ns = (uint64_t)(named->latency_ns.value + 0.5);
     out->per_op_ns = named->per_op_ns.value;
     out->op_bytes = chunk * kv_bytes_per_token;
@@ -62,9 +63,11 @@ bool twin_setup_from_scenario(struct twin_setup *out, const struct kvc_scenario 
     out->pages = sc->engine.kv_cache_memory_bytes / page_bytes - 1;
     out->clock = (struct twin_clock){*model, model_step, model_decode, kvc_step_front_ns(*model)};
     out->router = kvc_router_ops_of(kvc_router_find(sc->router.policy));
-    out->links[0] = (struct twin_link){host->read_bytes_per_s.value * devices,
-                                       host->write_bytes_per_s.value * devices,
-                                       (uint64_t)(host->latency_ns.value + 0.5), 0, 0};
+    out->links[0] = (struct twin_link){
+        .read_bytes_per_s = host->read_bytes_per_s.value * devices,
+        .write_bytes_per_s = host->write_bytes_per_s.value * devices,
+        .both_bytes_per_s = host->both_bytes_per_s.value * devices,
+        .latency_ns = (uint64_t)(host->latency_ns.value + 0.5)};
     for (int k = 0; k < 3; k++)
         if (sc->tiers[k].present)
             own_link(&out->links[1 + k], sc, k, out->kv_bytes_per_token);

@@ -60,6 +60,12 @@ void tiers_create(struct twin *tw)
     for (uint32_t i = 0; i < tw->n_rep && host->read_bytes_per_s > 0; i++)
         must(!kvc_links_add(ts->links, "", host->read_bytes_per_s, &ts->host_read[i], NULL) &&
              !kvc_links_add(ts->links, "", host->write_bytes_per_s, &ts->host_write[i], NULL));
+    if (host->both_bytes_per_s > 0 &&
+        host->both_bytes_per_s < host->read_bytes_per_s + host->write_bytes_per_s) {
+        ts->host_both = twin_alloc(tw->n_rep, sizeof *ts->host_both);
+        for (uint32_t i = 0; i < tw->n_rep; i++)
+            must(!kvc_links_add(ts->links, "", host->both_bytes_per_s, &ts->host_both[i], NULL));
+    }
     for (int k = 0; k < 3; k++) {
         const struct twin_link *link = &tw->setup->links[1 + k];
 
@@ -113,6 +119,7 @@ void tiers_destroy(struct twin *tw)
     kvc_free(ts->transfers);
     kvc_free(ts->host_read);
     kvc_free(ts->host_write);
+    kvc_free(ts->host_both);
     kvc_free(ts);
 }
 
@@ -252,18 +259,18 @@ static void start(struct twin *tw, const struct transfer *t, bool host, bool own
     const struct twin_tiers *ts = tw->tiers;
     uint32_t at = tw->sc->tiers[t->tier].scope == KVC_CLUSTER ? t->replica : t->instance;
     struct kvc_flow_spec spec = {.bytes = bytes, .tag = (uint64_t)(t - ts->transfers)};
-    const struct twin_link *crossed[2], *ops = &tw->setup->links[1 + t->tier];
+    const struct twin_link *ops = &tw->setup->links[1 + t->tier];
 
     if (host) {
-        crossed[spec.n_path] = &tw->setup->links[0];
+        spec.latency_ns += tw->setup->links[0].latency_ns;
         spec.path[spec.n_path++] = (t->load ? ts->host_read : ts->host_write)[t->replica];
+        if (ts->host_both)
+            spec.path[spec.n_path++] = ts->host_both[t->replica];
     }
     if (own) {
-        crossed[spec.n_path] = &tw->setup->links[1 + t->tier];
+        spec.latency_ns += tw->setup->links[1 + t->tier].latency_ns;
         spec.path[spec.n_path++] = (t->load ? ts->own_read : ts->own_write)[t->tier][at];
     }
-    for (uint32_t i = 0; i < spec.n_path; i++)
-        spec.latency_ns += crossed[i]->latency_ns;
     if (ops->op_bytes)
         spec.latency_ns += (uint64_t)((double)((bytes + ops->op_bytes - 1) / ops->op_bytes) *
                                           ops->per_op_ns + 0.5);
