@@ -223,7 +223,7 @@ static void laws(void **state)
     defaults(&base, &setup, 1);
     setup.clock.front_ns = FRONT_NS;
     setup.router = &shortest_router;
-    setup.links[0] = (struct twin_link){1e9, 1e9, 0, 0, 0};
+    setup.links[0] = (struct twin_link){.read_bytes_per_s = 1e9, .write_bytes_per_s = 1e9};
     for (uint64_t seed = 0; seed < 3000; seed++) {
         struct twin_result a, b;
 
@@ -231,9 +231,9 @@ static void laws(void **state)
         setup.pages = c.pages;
         for (int k = 0; k < 3; k++)
             setup.links[1 + k] =
-                (struct twin_link){c.sc.tiers[k].link_bytes_per_s,
-                                   c.sc.tiers[k].link_bytes_per_s, c.sc.tiers[k].link_latency_ns,
-                                   0, 0};
+                (struct twin_link){.read_bytes_per_s = c.sc.tiers[k].link_bytes_per_s,
+                                   .write_bytes_per_s = c.sc.tiers[k].link_bytes_per_s,
+                                   .latency_ns = c.sc.tiers[k].link_latency_ns};
         run_case(&c, &setup, true, &a);
         run_case(&c, &setup, false, &b);
         assert_memory_equal(a.requests, b.requests, c.n * sizeof a.requests[0]);
