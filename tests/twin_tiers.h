@@ -35,7 +35,7 @@ struct transfer {
 
 struct twin_tiers {
     struct kvc_links *links;
-    uint32_t *host_read, *host_write, *host_both; /* per replica; both: NULL or what they share */
+    uint32_t *host_read, *host_write, *host_both; /* per replica; both: or NULL */
     struct instance *of[3];
     uint32_t n_of[3];
     uint32_t *own_read[3], *own_write[3]; /* per instance; of a cluster's tier, per replica */

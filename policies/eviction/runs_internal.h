@@ -319,6 +319,10 @@ uint32_t kvc_order_leave(struct kvc_runs *c, uint32_t r, uint32_t want);
 void kvc_order_requeue(struct kvc_runs *c, uint32_t r);
 void kvc_order_restamp(struct kvc_runs *c, uint32_t r);
 
+/* A policy by name and its options; of a plug-in: usage. */
+enum kvc_status kvc_runs_parse(const char *spec, const struct kvc_runs_ops **ops,
+                               union kvc_option_value *option, struct kvc_error *err);
+
 extern const struct kvc_runs_ops kvc_runs_lru, kvc_runs_fifo, kvc_runs_sieve, kvc_runs_lfu,
     kvc_runs_plfu, kvc_runs_lenaware, kvc_runs_s3fifo, kvc_runs_twoq, kvc_runs_arc, kvc_runs_ttl,
     kvc_runs_ttlfixed, kvc_runs_lruk, kvc_runs_gdsf, kvc_runs_hyperbolic,
