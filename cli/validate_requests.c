@@ -21,8 +21,9 @@ static void put_figure(const char *name, double measured, double predicted, bool
 {
     double e = error_percent(measured, predicted);
 
-    printf("| %s | %.1f | %.1f | %+.1f | ", name, measured, predicted, e);
-    if (target)
+    printf("| %s | %.1f | %.1f | ", name, measured, predicted);
+    printf(isnan(e) ? "- | " : "%+.1f | ", e);
+    if (target && !isnan(e))
         printf("%d | %s |\n", KVC_REQUEST_TARGET, fabs(e) <= KVC_REQUEST_TARGET ? "met" : "missed");
     else
         puts("- | |");
@@ -67,9 +68,11 @@ static void print_text(const struct kvc_request_validation *v)
     if (v->front_ms > 0)
         printf(" The log's clock is the engine's: %.0f ms of front end are taken off the "
                "predictions.", v->front_ms);
-    if (v->paired)
+    if (v->paired && !isnan(v->tpot.median_ape) && !isnan(v->ttft.median_ape))
         printf(" Request by request, half of the TPOTs are within %.1f %%, of the TTFTs within "
                "%.1f %%.", v->tpot.median_ape, v->ttft.median_ape);
+    else if (v->paired && !isnan(v->ttft.median_ape)) /* outputs of one token have no TPOT */
+        printf(" Request by request, half of the TTFTs are within %.1f %%.", v->ttft.median_ape);
     fputs(" The 80 % bands:", stdout);
     put_band("TTFT", &v->ttft);
     put_band("TPOT", &v->tpot);

@@ -35,6 +35,9 @@ refused "experts dealt to data-parallel ranks are refused" 3 "data-parallel" val
 rm "$dir/meta.json"
 refused "a model is needed" 2 "model" validate --requests "$dir/requests.jsonl" "$dir/log.jsonl"
 printf '{"input_toks": 5, "output_toks": 2, "queued_ts": 9, "first_token_ts": 8, "last_token_ts": 10}\n' > "$dir/bad.jsonl"
+printf 'input_tokens,output_tokens,arrival_s,ttft_ms,e2e_ms\n512,1,0,0,0\n512,1,1,0,0\n' > "$dir/zero.csv"
+"$kvcast" validate --requests "$dir/zero.csv" --model llama-3.1-8b --gpu h100-sxm > "$dir/out" 2> "$dir/err" && grep -q '^| TTFT mean | 0.0 | [0-9.]* | - | - | |$' "$dir/out" && ! grep -q nan "$dir/out"
+report $? "times of 0 have no error in percent"
 refused "times that run backwards name their line" 3 "bad.jsonl:1" validate --requests "$dir/bad.jsonl" --model llama-3.1-8b --gpu h100-sxm
 printf 'a,b\n1,2\n' > "$dir/bad.csv"
 refused "a CSV without the columns says which" 3 "input_tokens" validate --requests "$dir/bad.csv" --model llama-3.1-8b --gpu h100-sxm
