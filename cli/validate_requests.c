@@ -135,7 +135,8 @@ static enum kvc_status prepare(struct kvc_cli *cli, const struct kvc_import_opti
         status = kvc_cli_apply_scenario(cli, *scenario, err);
     if (status == KVC_OK && kvc_cli_value(cli, "profile"))
         status = kvc_scenario_set(*scenario, "profile", kvc_cli_value(cli, "profile"), err);
-    if (status == KVC_OK && (status = kvc_scenario_check(*scenario, err)) == KVC_ERR_INPUT)
+    if (status == KVC_OK && (status = kvc_scenario_check(*scenario, err)) == KVC_ERR_INPUT &&
+        !err->file[0])
         status = err->status = KVC_ERR_USAGE; /* the place is the command line */
     if (status == KVC_OK && !other && !kvc_trace_recognised(path)) /* a client's times */
         return kvc_measured_log_trace(log, trace, err);

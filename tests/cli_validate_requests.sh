@@ -33,6 +33,7 @@ report $? "an engine's clock is met without the front end"
 printf '{"engine_kwargs": {"data_parallel_size": 2, "enable_expert_parallel": true}}' > "$dir/meta.json"
 refused "experts dealt to data-parallel ranks are refused" 3 "data-parallel" validate --requests "$dir/requests.jsonl" "$dir/log.jsonl" --model llama-3.1-8b --gpu h100-sxm
 rm "$dir/meta.json"
+refused "a profile that is not there" 3 "none.json: can.t open" validate --requests "$dir/requests.jsonl" "$dir/log.jsonl" --model llama-3.1-8b --gpu h100-sxm --profile "$dir/none.json"
 refused "a model is needed" 2 "model" validate --requests "$dir/requests.jsonl" "$dir/log.jsonl"
 printf '{"input_toks": 5, "output_toks": 2, "queued_ts": 9, "first_token_ts": 8, "last_token_ts": 10}\n' > "$dir/bad.jsonl"
 printf 'input_tokens,output_tokens,arrival_s,ttft_ms,e2e_ms\n512,1,0,0,0\n512,1,1,0,0\n' > "$dir/zero.csv"
