@@ -20,12 +20,15 @@ static enum kvc_status check_others(const struct ceiling *c, struct kvc_error *e
 {
     static const char *const others[] = {"certify", "tiers", "cost", "gpu", "curve", "by",
                                          "replicas", "router", "isolate", "why"};
+    const bool own = c->stats.sample.weight != 0; /* drawn by the import, so not asked for here */
+    const char *file = own ? c->path : NULL, *what = own ? "a trace of samples" : "--sample";
+
     if (!kvc_cli_value(c->cli, "capacity"))
-        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--sample", "needs --capacity: which "
+        return kvc_fail_at(err, KVC_ERR_USAGE, file, 0, what, "needs --capacity: which "
                            "capacities are worth a look takes the exact curve");
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (kvc_cli_flag(c->cli, others[i]))
-            return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--sample", "goes with --capacity and "
+            return kvc_fail_at(err, KVC_ERR_USAGE, file, 0, what, "goes with --capacity and "
                                "--policy only, not with --%s, which is exact", others[i]);
     return KVC_OK;
 }

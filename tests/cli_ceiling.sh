@@ -130,6 +130,7 @@ refused "a GPU without a model" 2 "needs --model" ceiling x --gpu h100-sxm
 report $? "is what --admission makes of it"
 refused "all with none" 2 "there is no admission policy" ceiling "$dir/t.jsonl" --capacity 3 --policy all+secnd
 refused "a replay of samples" 3 "load is not the log's" replay "$dir/sample.kvt" --model llama-3.1-8b --gpu h100-sxm
+refused "samples without capacities" 2 "sample.kvt:a trace of samples: needs --capacity" ceiling "$dir/sample.kvt"
 refused "what is exact of samples" 2 "not with --curve" ceiling "$dir/sample.kvt" --capacity 3 --curve
 refused "samples of samples" 2 "one in 8 already" ceiling "$dir/sample.kvt" --capacity 3 --sample 0.1
 refused "samples that forget" 2 "give one" import "$dir/t.jsonl" --sample 0.1 --forget 1h -o "$dir/none.kvt"
