@@ -18,6 +18,7 @@ expect() { # name, code, pattern in stderr, arguments..
 
 # ---- no prefix information (c16) ----
 printf 'TIMESTAMP,ContextTokens,GeneratedTokens\r\n2023-11-16 18:20:03.0010000,4000,10\r\n2023-11-16 18:20:03.0020000,3200,8\r\n2023-11-16 18:20:03.0110000,7000,14' >"$dir/azure.csv"
+expect "samples of a log without prefixes" 3 "no prompt of the log has block ids" import "$dir/azure.csv" --sample 0.1 -o "$dir/none.kvt"
 expect "a ceiling without prefixes" 0 "reuse is unknown" ceiling "$dir/azure.csv"
 grep -q "not in the log" "$dir/out"; report $? "says that they are not in the log"
 ! grep -q "0.000%" "$dir/out"; report $? "and shows no rate of 0"

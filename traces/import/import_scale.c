@@ -143,6 +143,9 @@ enum kvc_status kvc_import_tell_sample(struct kvc_import *im, struct kvc_trace *
     const struct kvc_sample_totals *s = &im->totals;
     if (!t->sample.weight)
         return KVC_OK;
+    if (!t->n_requests && !s->block_touches)
+        return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, "--sample", "no prompt of "
+                           "the log has block ids to draw by: import it without --sample");
     if (!t->n_requests)
         return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, "--sample", "none of the "
                            "log's prompts with block ids were drawn: take a larger share");
