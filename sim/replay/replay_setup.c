@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "models/user_profile.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 bool kvc_engine_watch(struct kvc_engine *e, uint32_t level, struct kvc_pool *pool,
@@ -85,6 +86,11 @@ static enum kvc_status init_model(struct kvc_engine *e, uint64_t *pages, struct 
         bytes = kvc_step_kv_capacity_bytes(e->model, sc->engine.gpu_memory_utilization,
                                            sc->engine.max_batched_tokens);
     *pages = e->token_bytes ? bytes / (e->token_bytes * e->page_tokens) : 0;
+    if (*pages < 2 && sc->engine.kv_cache_memory_bytes)
+        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "engine.kv_cache_memory",
+                           "holds less than the two pages of %u tokens that a run needs, %" PRIu64
+                           " bytes each: raise it", e->page_tokens,
+                           e->token_bytes * e->page_tokens);
     if (*pages < 2)
         return kvc_fail(err, KVC_ERR_INPUT,
                         "%s does not fit: no memory for KV cache is left on %u x %s after the "
