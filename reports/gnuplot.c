@@ -46,10 +46,21 @@ static int spawn(pid_t *pid, const char *folder)
     snprintf(home, sizeof(home), "HOME=%s", folder);
     char *const env[] = {path, home, "LC_ALL=C", NULL};
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t hears; /* the signals that wait here */
+    sigset_t none;
     int rc = posix_spawn_file_actions_init(&actions);
     if (rc)
         return rc;
-    rc = posix_spawn_file_actions_addchdir_np(&actions, folder);
+    if ((rc = posix_spawnattr_init(&hears))) {
+        posix_spawn_file_actions_destroy(&actions);
+        return rc;
+    }
+    sigemptyset(&none);
+    rc = posix_spawnattr_setsigmask(&hears, &none);
+    if (!rc)
+        rc = posix_spawnattr_setflags(&hears, POSIX_SPAWN_SETSIGMASK);
+    if (!rc)
+        rc = posix_spawn_file_actions_addchdir_np(&actions, folder);
     if (!rc)
         rc = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     if (!rc)
@@ -57,9 +68,18 @@ static int spawn(pid_t *pid, const char *folder)
     if (!rc)
         rc = posix_spawn_file_actions_addopen(&actions, 2, "errors", O_WRONLY | O_CREAT, 0600);
     if (!rc)
-        rc = posix_spawnp(pid, "gnuplot", &actions, NULL, argv, env);
+        rc = posix_spawnp(pid, "gnuplot", &actions, &hears, argv, env);
+    posix_spawnattr_destroy(&hears);
     posix_spawn_file_actions_destroy(&actions);
     return rc;
+}
+
+static bool is_asked_to_end(void)
+{
+    sigset_t pending;
+    return sigpending(&pending) == 0 &&
+           (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+            sigismember(&pending, SIGHUP) == 1);
 }
 
 /* True when the child ended by itself with status 0. */
@@ -67,7 +87,7 @@ static bool wait_for(pid_t pid)
 {
     int status = 0;
     const struct timespec nap = {0, 5000000};
-    for (int waited = 0; waited < PATIENCE_MS; waited += 5) {
+    for (int waited = 0; waited < PATIENCE_MS && !is_asked_to_end(); waited += 5) {
         pid_t got = waitpid(pid, &status, WNOHANG);
         if (got == pid)
             return WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -133,8 +153,8 @@ static enum kvc_status collect(const char *folder, struct kvc_text *outputs, siz
     return KVC_OK;
 }
 
-enum kvc_status kvc_gnuplot_run(const struct kvc_text *script, struct kvc_text *outputs, size_t n,
-                                char *why_not, size_t why_size, struct kvc_error *err)
+static enum kvc_status draw(const struct kvc_text *script, struct kvc_text *outputs, size_t n,
+                            char *why_not, size_t why_size, struct kvc_error *err)
 {
     const char *tmp = getenv("TMPDIR");
     char folder[4096], name[4200];
@@ -161,6 +181,21 @@ enum kvc_status kvc_gnuplot_run(const struct kvc_text *script, struct kvc_text *
     else
         status = collect(folder, outputs, n, why_not, why_size, err);
     remove_folder(folder, n);
+    return status;
+}
+
+/* A signal that would end the program waits until the folder is gone; gnuplot hears it at once. */
+enum kvc_status kvc_gnuplot_run(const struct kvc_text *script, struct kvc_text *outputs, size_t n,
+                                char *why_not, size_t why_size, struct kvc_error *err)
+{
+    sigset_t ending, before;
+    sigemptyset(&ending);
+    sigaddset(&ending, SIGINT);
+    sigaddset(&ending, SIGTERM);
+    sigaddset(&ending, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &ending, &before);
+    enum kvc_status status = draw(script, outputs, n, why_not, why_size, err);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return status;
 }
 
