@@ -37,12 +37,21 @@ static enum kvc_status predict(struct kvc_prefix_study *s, struct kvc_csv_table 
     return KVC_OK;
 }
 
-static void shift(struct kvc_prefix_study *s)
+static enum kvc_status shift(struct kvc_prefix_study *s, const char *path, struct kvc_error *err)
 {
     s->calibrated = 0;
     s->shift_ms = s->row[0].measured_ms - s->row[0].predicted_ms;
-    for (size_t i = 0; i < s->n; i++)
-        s->row[i].predicted_ms += s->shift_ms;
+    for (size_t i = 0; i < s->n; i++) {
+        struct kvc_prefix_row *r = &s->row[i];
+        if (r->predicted_ms + s->shift_ms <= 0)
+            return kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL,
+                               "the first row puts %.4g ms less outside the model than it counts, "
+                               "more than all of the %.4g ms predicted for %u tokens from %s: put "
+                               "a row first whose prefix was served from hbm, or leave out "
+                               "--calibrate", -s->shift_ms, r->predicted_ms, r->tokens, r->tier);
+        r->predicted_ms += s->shift_ms;
+    }
+    return KVC_OK;
 }
 
 enum kvc_status kvc_prefix_study_run(struct kvc_prefix_study *out, const char *path,
@@ -66,7 +75,7 @@ enum kvc_status kvc_prefix_study_run(struct kvc_prefix_study *out, const char *p
     if (status == KVC_OK && out->n == 0)
         status = kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL, "no row in it");
     if (status == KVC_OK && calibrate)
-        shift(out);
+        status = shift(out, path, err);
     if (status != KVC_OK)
         kvc_prefix_study_clear(out);
     return status;

@@ -19,6 +19,8 @@ grep -q '"tokens":1024,"tier":"hbm","measured_ms":50,"predicted_ms":50,"error_pe
 report $? "the first row calibrates"
 printf 'tokens,tier,ttft_ms\n1024,tape,50\n' > "$dir/bad.csv"
 refused "an unknown tier is named" 3 "'tape' is no tier" validate --prefix "$dir/bad.csv" --model llama-3.1-8b --gpu h100-sxm
+printf 'tokens,tier,ttft_ms\n1024,miss,1\n1024,hbm,40\n' >"$dir/first.csv"
+refused "no time below zero" 3 "leave out --calibrate" validate --prefix "$dir/first.csv" --calibrate --model llama-3.1-8b --gpu h100-sxm
 refused "a GPU is needed" 2 "gpu" validate --prefix "$dir/tiers.csv" --model llama-3.1-8b
 
 h20=$(dirname "$0")/../../shared/validation/h20_tier_latency/ttft_by_tier.csv
