@@ -57,18 +57,20 @@ static bool worth_sampling(const struct ceiling *c, const struct kvc_sampling *h
            how->subtrees >= FEW_SUBTREES * (uint64_t)c->sample_weight;
 }
 
-static void warn(const struct ceiling *c, const struct kvc_sampling *how)
+/* In the text beside the figures, which mean little then: --quiet does not take it away. */
+static void doubt(FILE *f, const char *lead, const struct ceiling *c,
+                  const struct kvc_sampling *how)
 {
-    if (kvc_cli_quiet(c->cli) || !c->stats.has_prefix || worth_sampling(c, how))
+    const char *cure = c->stats.sample.weight ? "import the log again, with a larger --sample or "
+                       "without" : "take a larger share, or run without --sample";
+    if (worth_sampling(c, how))
         return;
     if (how->kept_share > MOST_KEPT)
-        fprintf(stderr, "kvcast: warning: few families of prompts hold most of this trace, so that "
-                "a sample keeps %s of its touches: run without --sample\n",
-                kvc_fmt_percent(how->kept_share).s);
+        fprintf(f, "%sfew families of prompts hold most of this trace, so that a sample keeps %s "
+                "of its touches: %s\n", lead, kvc_fmt_percent(how->kept_share).s, cure);
     else
-        fprintf(stderr, "kvcast: warning: %s subtrees are too few to draw one in %" PRIu32 " of: "
-                "bands say little; take a larger share, or run without --sample\n",
-                kvc_fmt_count(how->subtrees).s, c->sample_weight);
+        fprintf(f, "%s%s subtrees are too few to draw one in %" PRIu32 " of, bands say little: "
+                "%s\n", lead, kvc_fmt_count(how->subtrees).s, c->sample_weight, cure);
 }
 
 static enum kvc_status print_json(const struct ceiling *c, const struct kvc_sampled *s,
@@ -127,6 +129,7 @@ static void print_text(const struct ceiling *c, const struct kvc_sampled *s,
             printf(" %10s%%", kvc_fmt_fixed(100 * x->token_low, 3, false).s);
             printf(" %10s%%\n", kvc_fmt_fixed(100 * x->token_high, 3, false).s);
         }
+    doubt(stdout, "\nnot to be relied on: ", c, how);
 }
 
 struct sampled {
@@ -155,9 +158,9 @@ enum kvc_status kvc_ceiling_sample_run(struct ceiling *c, struct kvc_error *err)
     if (st == KVC_OK)
         st = kvc_parallel(kvc_cli_threads(c->cli), c->n_policies, sample,
                           &(struct sampled){c, capacity, s, how}, err);
-    if (st == KVC_OK)
-        warn(c, how);
     if (st == KVC_OK && kvc_cli_json(c->cli)) {
+        if (c->stats.has_prefix && !kvc_cli_quiet(c->cli))
+            doubt(stderr, "kvcast: warning: ", c, how);
         st = print_json(c, s, how, err);
     } else if (st == KVC_OK) {
         kvc_ceiling_print_head(c);

@@ -64,6 +64,8 @@ holds "samples, with what they keep" '"kept_share":1,"valid":false,' \
     '"policy":"lru","capacity_blocks":3,"capacity_bytes":null,"raw_block_hit_rate":0.46153846153' \
     '"policy":"opt","capacity_blocks":3,"capacity_bytes":null,"raw_block_hit_rate":0.53846153846'
 grep -q "run without --sample" "$dir/err"; report $? "and a warning where they are no use"
+"$kvcast" ceiling "$dir/t.jsonl" --sample 0.1 --capacity 3 --policy lru --quiet |
+    grep -q "^not to be relied on"; report $? "that --quiet leaves beside the figures"
 # ranks hit, by request: a1 b2 | a1 b2 c4 | a2 b3 d5
 ceiling --capacity 1 --policy LRU --curve all
 holds "the curve, every change of slope" '"curve":[[0,0],[1,2],[2,5],[5,8]]'
