@@ -165,6 +165,11 @@ static int run_rows(struct kvc_cli *cli, const char *out)
     const char *path = kvc_cli_value(cli, "rows"), *slash = strrchr(path, '/');
     enum kvc_status status = kvc_engine_validate(&v, path, "agg", false, NULL, NULL, &err);
 
+    if (status == KVC_OK && v.n_groups == 0) {
+        kvc_engine_validation_clear(&v);
+        status = kvc_fail_at(&err, KVC_ERR_INPUT, path, 0, NULL, "no row that can be predicted: "
+                             "'kvcast validate --rows' counts them by reason");
+    }
     if (status != KVC_OK)
         return kvc_cli_fail(cli, &err);
     kvc_cli_json_begin(&j, out ? KVC_PROFILE_SCHEMA : "kvcast.calibrate.rows.v1");

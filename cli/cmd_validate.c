@@ -274,6 +274,36 @@ static int run_stated(struct kvc_cli *cli)
     return status == KVC_OK ? KVC_EXIT_OK : kvc_cli_fail(cli, &err);
 }
 
+/* What is validated, and the options that only some of it takes: none is passed over in silence. */
+enum task { HEADLINES = 1, ROWS = 2, KERNELS = 4, REQUESTS = 8, PREFIX = 16 };
+
+static int task_of(struct kvc_cli *cli, enum task *task)
+{
+    static const struct { const char *option; enum task task; } tasks[] = {
+        {"rows", ROWS}, {"kernels", KERNELS}, {"requests", REQUESTS}, {"prefix", PREFIX}};
+    static const struct { const char *option; int with; } parts[] = {
+        {"mode", ROWS}, {"alike", ROWS}, {"profile", KERNELS | REQUESTS | PREFIX},
+        {"like", KERNELS}, {"tables", KERNELS}, {"calibrate", PREFIX}};
+    const char *first = NULL;
+
+    *task = HEADLINES;
+    for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
+        if (!kvc_cli_flag(cli, tasks[i].option))
+            continue;
+        if (first)
+            return kvc_cli_usage(cli, "--%s and --%s are two tasks: one at a time", first,
+                                 tasks[i].option);
+        first = tasks[i].option;
+        *task = tasks[i].task;
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (kvc_cli_flag(cli, parts[i].option) && !(parts[i].with & (int)*task))
+            return first ? kvc_cli_usage(cli, "--%s does not go with --%s", parts[i].option, first)
+                         : kvc_cli_usage(cli, "--%s says nothing of published figures",
+                                         parts[i].option);
+    return KVC_EXIT_OK;
+}
+
 static int run(struct kvc_cli *cli)
 {
     struct kvc_kernel_validation v;
@@ -285,14 +315,21 @@ static int run(struct kvc_cli *cli)
     size_t n = kvc_cli_count(cli);
     enum kvc_status status = KVC_OK;
 
-    if (kvc_cli_value(cli, "rows"))
+    enum task task;
+    int rc = task_of(cli, &task);
+
+    if (rc != KVC_EXIT_OK)
+        return rc;
+    if (task == ROWS)
         return kvc_validate_rows(cli);
-    if (kvc_cli_value(cli, "prefix"))
+    if (task == PREFIX)
         return kvc_validate_prefix(cli);
-    if (kvc_cli_value(cli, "requests"))
+    if (task == REQUESTS)
         return kvc_validate_requests(cli);
-    if (!kvc_cli_flag(cli, "kernels"))
+    if (task == HEADLINES)
         return kvc_validate_headlines(cli);
+    if (n == 0 && (o.profile || o.like || kvc_cli_flag(cli, "tables")))
+        return kvc_cli_usage(cli, "no file of kernel rows named");
     if (n == 0)
         return run_stated(cli);
     if (n > sizeof paths / sizeof paths[0])

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "cli/trace_args.h"
 #include "studies/engine_recipe.h"
 #include "studies/engine_study.h"
@@ -284,14 +285,19 @@ int kvc_validate_rows(struct kvc_cli *cli)
     void *user = NULL;
     kvc_progress_fn progress = kvc_cli_progress(cli, &user);
 
-    if (kvc_cli_count(cli) || kvc_cli_flag(cli, "kernels"))
-        return kvc_cli_usage(cli, "--rows takes one file and goes without --kernels");
+    if (kvc_cli_count(cli))
+        return kvc_cli_usage(cli, "--rows takes one file and no other argument");
     if (mode && strcmp(mode, "agg") != 0 && strcmp(mode, "disagg") != 0)
         return kvc_cli_usage(cli, "--mode is agg or disagg, not '%s'", mode);
     enum kvc_status status =
         kvc_engine_validate(&v, kvc_cli_value(cli, "rows"), mode, kvc_cli_flag(cli, "alike"),
                             progress, user, &err);
     kvc_cli_progress_clear(cli);
+    if (status == KVC_OK && v.rows.n == 0) {
+        kvc_engine_validation_clear(&v);
+        status = kvc_fail_at(&err, KVC_ERR_INPUT, kvc_cli_value(cli, "rows"), 0, NULL,
+                             "no row in it");
+    }
     if (status != KVC_OK)
         return kvc_cli_fail(cli, &err);
     if (kvc_cli_json(cli))

@@ -68,6 +68,13 @@ report $? "the same as JSON"
 printf 'a,b\n1,2\n' > "$dir/rows2.csv"
 refused "engine rows need their columns" 3 "backend" validate --rows "$dir/rows2.csv"
 refused "too few rows to calibrate on" 3 "can't tell 4 constants" calibrate --rows "$dir/engine.csv"
+head -1 "$dir/engine.csv" >"$dir/header.csv"
+refused "a table of no rows" 3 "no row in it" validate --rows "$dir/header.csv"
+refused "no rows to calibrate on" 3 "no row that can be predicted" calibrate --rows "$dir/header.csv"
+refused "two tasks at once" 2 "--rows and --kernels" validate --rows "$dir/engine.csv" --kernels
+refused "an option of another task" 2 "does not go with --rows" validate --rows "$dir/engine.csv" --calibrate
+refused "a profile for published figures" 2 "published figures" validate --profile "$dir/v.json"
+refused "tables of no file" 2 "no file of kernel rows" validate --kernels --like h100-sxm
 refused "no such mode" 2 "agg or disagg" validate --rows "$dir/engine.csv" --mode both
 
 echo "1..$n"
