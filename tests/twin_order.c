@@ -432,7 +432,8 @@ uint32_t twin_order_arrive(struct twin_order *o, const struct req *r, uint64_t i
     for (uint32_t s = t->prompt_seg[r->index]; s != KVC_SEG_NONE; s = t->seg_parent[s])
         for (uint32_t i = t->seg_len[s]; i-- > 0;)
             ask(o, o->tw->seg_base[s] + i);
-    if (strcmp(o->name, "wtinylfu") == 0 && o->counted >= option(o, "sample", 10) * (double)o->capacity) {
+    if (strcmp(o->name, "wtinylfu") == 0 &&
+        (double)o->counted >= option(o, "sample", 10) * (double)o->capacity) {
         o->counted /= 2;
         for (uint32_t n = 0; n < o->tw->n_nodes; n++)
             o->b[n].sketch /= 2;
