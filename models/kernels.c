@@ -147,11 +147,12 @@ double kvc_kernel_answer_ns(const struct kvc_kernel_answer *a, double first, dou
     return kvc_kernel_curve_ns(&a->curve, &a->peaks, axes, NULL);
 }
 
-/* The first table of that very key, from the stores in order, or with foreign ones in front. */
+/* The first table of that very key, from the stores in order, or with foreign ones in front. The
+ * same kernel on a like GPU says more than another engine's on this one. */
 static bool find_key(struct kvc_kernels *k, const char *family, const char *key,
                      bool foreign_first, const double *site, struct kvc_kernel_answer *out)
 {
-    static const int usual[] = {OWN, OWN_FOREIGN, LIKE, LIKE_FOREIGN};
+    static const int usual[] = {OWN, LIKE, OWN_FOREIGN, LIKE_FOREIGN};
     static const int other[] = {OWN_FOREIGN, OWN, LIKE_FOREIGN, LIKE};
     const struct kvc_kernel_family *f = kvc_kernel_family_find(family);
 
@@ -195,24 +196,22 @@ static double quantise_ns(const char *backend, enum kvc_dtype dtype)
         return 0;
     if (strcmp(backend, "trtllm") == 0)
         return block ? 3500 : 9000;
-    if (strcmp(backend, "sglang") == 0)
-        return block ? 2900 : 0;
     return block ? 0 : 4800;
 }
 
 enum kvc_status kvc_kernels_gemm(struct kvc_kernels *kernels, enum kvc_dtype dtype, uint32_t n,
                                  uint32_t k, const struct kvc_engine_profile *engine,
-                                 struct kvc_gemm *out, struct kvc_error *err)
+                                 bool foreign, struct kvc_gemm *out, struct kvc_error *err)
 {
     const char *key = gemm_key(dtype);
     const double site[KVC_KERNEL_SITE] = {n, k};
     /* vLLM's block-scaled table carries a host launch floor that served runs do not show. */
-    bool launch_floor = dtype == KVC_FP8_BLOCK && strcmp(kernels->backend, "vllm") == 0;
+    foreign |= dtype == KVC_FP8_BLOCK && strcmp(kernels->backend, "vllm") == 0;
     struct kvc_kernel_answer *a = &out->table;
     char name[48];
 
     memset(out, 0, sizeof *out);
-    if (!key || !find_key(kernels, "gemm", key, launch_floor, site, a) ||
+    if (!key || !find_key(kernels, "gemm", key, foreign, site, a) ||
         (dtype == KVC_NVFP4 && !(kernels->gpu->fp4_flops.value > 0)))
         return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "weights_dtype",
                            "no times of matrix products with such weights on %s; use bf16 or fp8",
@@ -378,13 +377,13 @@ bool kvc_kernels_linear(struct kvc_kernels *kernels, const struct kvc_llm *llm, 
 
 /* ---- collectives ---- */
 
-/* A GPU that was not measured has the collectives of the one it is like, if their links are as
- * fast: another link is no measure of this one. */
+/* A GPU that was not measured, or not with this engine, has the collectives of the one it is like,
+ * if their links are as fast: another link is no measure of this one. */
 static bool like_link(const struct kvc_kernels *k)
 {
     const struct kvc_gpu *like = k->gpu->kernels_like ? kvc_gpu_find(k->gpu->kernels_like) : NULL;
 
-    return !k->gpu->kernels_measured && like &&
+    return (!k->gpu->kernels_measured || !k->there[OWN]) && like &&
            like->gpu_link_bytes_per_s.value == k->gpu->gpu_link_bytes_per_s.value;
 }
 
@@ -419,7 +418,8 @@ bool kvc_kernels_allreduce(struct kvc_kernels *kernels, uint32_t gpus, double cu
 
     memset(out, 0, sizeof *out);
     if (!find_collective(kernels, like ? LIKE : OWN, "custom_allreduce", gpus, &graph) ||
-        !find_collective(kernels, like ? LIKE_NCCL : OWN_NCCL, "nccl", gpus, &nccl))
+        (!find_collective(kernels, OWN_NCCL, "nccl", gpus, &nccl) &&
+         !(like && find_collective(kernels, LIKE_NCCL, "nccl", gpus, &nccl))))
         return false;
     /* Far below the link (L40S: 1 GB/s of 32 among eight) says more of that machine than of others. */
     if (67108864e9 / kvc_kernel_answer_ns(&nccl, 67108864, 0) <
@@ -465,9 +465,15 @@ static const char *const *moe_keys(enum kvc_dtype dtype)
     return keys[dtype];
 }
 
-/* All tables of that name in a store which have a shape as near as the nearest one. */
+/* Routing as in power_law_1.2, which served runs fit best; those on SGLang's Triton kernel, of four
+ * models, fit even routing (docs/models.md). */
+#define SKEW 1.6
+#define EVEN 1.0
+
+/* All tables of that name in a store which have a shape as near as the nearest one; word: only
+ * kernels that are called so. */
 static void gather_moe(const struct kvc_kernel_store *s, int at, const char *name,
-                       const double *site, struct kvc_moe *out)
+                       const char *word, const double *site, struct kvc_moe *out)
 {
     const struct kvc_kernel_family *f = kvc_kernel_family_find("moe");
     size_t n = strlen(name);
@@ -475,9 +481,13 @@ static void gather_moe(const struct kvc_kernel_store *s, int at, const char *nam
     for (size_t i = 0; i < s->tables.n; i++) {
         const struct kvc_kernel_table *t = &s->tables.table[i];
         struct kvc_kernel_answer a;
-        if (t->family != f || strncmp(t->key, name, n) != 0 || (t->key[n] && t->key[n] != ' '))
+        if (t->family != f || strncmp(t->key, name, n) != 0 || (t->key[n] && t->key[n] != ' ') ||
+            !strstr(t->key, word))
             continue;
-        answer(s, at, t, site, &a);
+        double routed[KVC_KERNEL_SITE];
+        memcpy(routed, site, sizeof routed);
+        routed[5] = strstr(t->key, "fused_moe_triton") ? EVEN : SKEW;
+        answer(s, at, t, routed, &a);
         if (out->n == 0 || a.curve.octaves < out->octaves) {
             out->n = 0;
             out->octaves = a.curve.octaves;
@@ -487,25 +497,24 @@ static void gather_moe(const struct kvc_kernel_store *s, int at, const char *nam
     }
 }
 
-#define SKEW 1.6 /* of power_law_1.2, which served runs fit best (docs/models.md) */
-
 bool kvc_kernels_moe(struct kvc_kernels *kernels, enum kvc_dtype dtype, bool narrow,
-                     const struct kvc_llm *llm, uint32_t tp, uint32_t ep, struct kvc_moe *out)
+                     const char *kernel, const struct kvc_llm *llm, uint32_t tp, uint32_t ep,
+                     struct kvc_moe *out)
 {
     const double site[KVC_KERNEL_SITE] = {llm->hidden, (double)llm->expert_intermediate / tp,
-                                          llm->top_k,  llm->experts, ep, SKEW};
+                                          llm->top_k,  llm->experts, ep};
     static const int order[] = {OWN, LIKE};
     const char *const *name = moe_keys(dtype);
 
     memset(out, 0, sizeof *out);
-    for (int at = OWN; narrow && at <= LIKE_FOREIGN && out->n == 0; at++)
+    for (int at = OWN; (narrow || kernel) && at <= LIKE_FOREIGN && out->n == 0; at++)
         if (store_at(kernels, at))
-            gather_moe(store_at(kernels, at), at, name[0], site, out);
+            gather_moe(store_at(kernels, at), at, name[0], kernel ? kernel : "", site, out);
     for (size_t i = 0; i < 2 && out->n == 0; i++) {
         const struct kvc_kernel_store *s = store_at(kernels, order[i]);
         for (size_t j = 0; s && j < 2 && name[j]; j++)
             if (out->n == 0 || out->octaves > 0)
-                gather_moe(s, order[i], name[j], site, out);
+                gather_moe(s, order[i], name[j], "", site, out);
     }
     for (size_t i = 0; i < out->n; i++)
         note(kernels, "experts", &out->kernel[i]);

@@ -37,7 +37,7 @@ struct kvc_gemm {
 /* dtype of the weights. KVC_ERR_UNSUPPORTED when no table has such. */
 enum kvc_status kvc_kernels_gemm(struct kvc_kernels *kernels, enum kvc_dtype dtype, uint32_t n,
                                  uint32_t k, const struct kvc_engine_profile *engine,
-                                 struct kvc_gemm *out, struct kvc_error *err);
+                                 bool foreign, struct kvc_gemm *out, struct kvc_error *err);
 double kvc_gemm_ns(const struct kvc_gemm *gemm, double m);
 
 /* One rank's attention; kv is bf16 or fp8, window 0 means none. answer: (sequences, tokens), the
@@ -83,7 +83,7 @@ struct kvc_moe {
 /* Experts cut into tp slices, or dealt whole to ep ranks. narrow: 4-bit experts get 8-bit
  * activations, were it by another backend's kernel. false: no table of this dtype. */
 bool kvc_kernels_moe(struct kvc_kernels *kernels, enum kvc_dtype dtype, bool narrow,
-                     const struct kvc_llm *llm, uint32_t tp, uint32_t ep, struct kvc_moe *out);
+                     const char *kernel, const struct kvc_llm *llm, uint32_t tp, uint32_t ep, struct kvc_moe *out);
 double kvc_moe_ns(const struct kvc_moe *moe, double tokens);
 
 /* What was asked for, in order: name, what it is, kind and source. */

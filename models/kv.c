@@ -120,7 +120,7 @@ uint64_t kvc_llm_window_kv_bytes(const struct kvc_llm *llm, enum kvc_dtype kv, u
 
 enum kvc_dtype kvc_llm_plain_dtype(const struct kvc_llm *llm, enum kvc_dtype weights)
 {
-    return weights == KVC_MXFP4 || (weights == KVC_INT4 && llm->experts) ? KVC_BF16 : weights;
+    return weights == KVC_MXFP4 || ((weights == KVC_INT4 || weights == KVC_NVFP4) && llm->experts) ? KVC_BF16 : weights;
 }
 
 /* Embeddings and head stay bf16. */

@@ -135,6 +135,9 @@ struct kvc_step_config {
     bool quantise_apart; /* the engine's version launches fp8 quantisation by itself */
     uint32_t dp; /* attention data parallelism: so many ranks hold whole attention (tp 1) and share
                   * the experts; the model is of one of them, its equals busy alike. 0, 1: none */
+    bool foreign_products; /* matrix products by another engine's kernels, whose tables go first */
+    const char *experts_kernel; /* a word in the name of the experts' kernel, whose tables go first;
+                                 * NULL: the fastest of the backend's own */
     bool narrow_experts; /* experts of 4-bit weights get 8-bit activations, whose tables go first */
     double kv_resident;  /* share of the tokens that eviction of tokens keeps; 0: all */
 };

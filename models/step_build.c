@@ -27,7 +27,8 @@ static enum kvc_status add_product(struct products *p, struct kvc_step_model *m,
     if (p->n == MAX_GEMMS)
         return kvc_fail(err, KVC_ERR_INTERNAL, "more than %d products in a layer", MAX_GEMMS);
     enum kvc_status status =
-        kvc_kernels_gemm(m->kernels, dtype, n, k, &m->engine, &p->gemm[p->n], err);
+        kvc_kernels_gemm(m->kernels, dtype, n, k, &m->engine, m->foreign_products, &p->gemm[p->n],
+                         err);
     if (status != KVC_OK)
         return status;
     if (m->quantise_ns < p->gemm[p->n].minus_ns)
@@ -323,7 +324,8 @@ static enum kvc_status check_shape(const struct kvc_step_config *c, struct kvc_e
     return KVC_OK;
 }
 
-static enum kvc_status build(struct kvc_step_model *m, bool narrow_experts, struct kvc_error *err)
+static enum kvc_status build(struct kvc_step_model *m, const struct kvc_step_config *config,
+                             struct kvc_error *err)
 {
     struct kvc_gemm head;
     struct parts *p = kvc_calloc(1, sizeof *p);
@@ -337,13 +339,14 @@ static enum kvc_status build(struct kvc_step_model *m, bool narrow_experts, stru
         kvc_kernels_allreduce(m->kernels, m->ranks, m->engine.custom_allreduce_max_bytes.value,
                               &p->allreduce);
     m->moe_table = m->llm.experts &&
-                   kvc_kernels_moe(m->kernels, m->weights, narrow_experts, &m->llm,
+                   kvc_kernels_moe(m->kernels, m->weights, config->narrow_experts,
+                                   config->experts_kernel, &m->llm,
                                    m->ep > 1 ? 1 : m->ranks, m->ep > 1 ? m->ep : 1, &p->moe);
     m->moe_measured = m->moe_table && p->moe.octaves == 0 && !p->moe.kernel[0].borrowed;
     status = layer_products(&p->products, m, err);
     if (status == KVC_OK)
         status = kvc_kernels_gemm(m->kernels, KVC_BF16, ceil_div(m->llm.vocab, m->tp),
-                                  m->llm.hidden, &m->engine, &head, err);
+                                  m->llm.hidden, &m->engine, false, &head, err);
     if (status == KVC_OK)
         status = kvc_step_build_attention(m, err);
     if (status == KVC_OK)
@@ -375,6 +378,7 @@ enum kvc_status kvc_step_model_create_with(struct kvc_step_model **out,
                                  strcmp(engine->backend, "vllm") != 0);
     m->weights = config->weights;
     m->plain = kvc_llm_plain_dtype(config->llm, config->weights);
+    m->foreign_products = config->foreign_products;
     m->kv = config->kv;
     m->kv_resident = config->kv_resident > 0 ? config->kv_resident : 1;
     m->tp = config->tp;
@@ -387,7 +391,7 @@ enum kvc_status kvc_step_model_create_with(struct kvc_step_model **out,
     m->weight_bytes_per_rank = weight_bytes(m);
     status = kvc_kernels_load(&m->kernels, config->gpu, engine->backend, err);
     if (status == KVC_OK)
-        status = build(m, config->narrow_experts, err);
+        status = build(m, config, err);
     if (status != KVC_OK) {
         kvc_step_model_destroy(m);
         return status;

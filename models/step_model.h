@@ -32,6 +32,7 @@ struct kvc_step_model {
     struct kvc_engine_profile engine;
     enum kvc_dtype weights, kv;
     enum kvc_dtype plain; /* of all weights but the experts' */
+    bool foreign_products; /* as in struct kvc_step_config */
     uint32_t tp, ep;
     uint32_t dp, ranks; /* attention's replicas; GPUs that the experts lie on */
     double kv_resident; /* share of the context that is left to attend */

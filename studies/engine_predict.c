@@ -10,14 +10,6 @@
 #include "studies/closed_disagg.h"
 #include "studies/engine_recipe.h"
 
-/* How the benchmarks ran, as far as they don't say: ten requests a client, lengths uniform in 90 to
- * 100 % of those named (docs/accuracy.md). */
-#define REQUESTS_PER_CLIENT 10
-#define MOST_REQUESTS 2560 /* or four a client */
-#define SHORTEST 0.9
-#define BATCHED_TOKENS 8192
-#define KV_SHARE 0.9
-
 bool kvc_engine_configure(const struct kvc_engine_row *r, struct kvc_step_config *c,
                           char text[256])
 {
@@ -47,7 +39,9 @@ bool kvc_engine_configure(const struct kvc_engine_row *r, struct kvc_step_config
     struct kvc_engine_recipe how;
     kvc_engine_recipe_of(r, &how);
     c->quantise_apart = how.quantise_apart;
+    c->experts_kernel = how.experts_kernel;
     c->narrow_experts = how.narrow_experts;
+    c->foreign_products = how.foreign_products;
     if (how.kv)
         kvc_dtype_parse(how.kv, &c->kv);
     return text[0] == '\0';
@@ -58,6 +52,8 @@ static bool same(const struct kvc_step_config *a, const struct kvc_step_config *
     return a->llm == b->llm && a->gpu == b->gpu && strcmp(a->backend, b->backend) == 0 &&
            a->weights == b->weights && a->kv == b->kv && a->tp == b->tp && a->ep == b->ep &&
            a->dp == b->dp &&
+           a->experts_kernel == b->experts_kernel &&
+           a->foreign_products == b->foreign_products &&
            a->quantise_apart == b->quantise_apart && a->narrow_experts == b->narrow_experts;
 }
 
@@ -128,12 +124,13 @@ enum kvc_status kvc_engine_predict(const struct kvc_engine_model *m,
 {
     struct kvc_closed_loop_result result;
     struct kvc_engine_recipe how;
-    uint32_t requests = REQUESTS_PER_CLIENT * r->clients;
+
+    kvc_engine_recipe_of(r, &how);
+    uint32_t requests = how.requests * r->clients;
     struct kvc_request_length *length = kvc_malloc(requests, sizeof *length);
 
     if (!length)
         return kvc_fail_nomem(err);
-    kvc_engine_recipe_of(r, &how);
     kvc_client_lengths(length, requests, r->isl, r->osl, how.shortest);
     struct kvc_closed_loop loop = {m->model, *host, how.batching, r->clients, requests, length,
                                    kv_tokens(m, r, &how)};
@@ -204,7 +201,7 @@ enum kvc_status kvc_engine_predict_disagg(const struct kvc_engine_model *prefill
         *host, r->clients, 0, NULL, rdma ? rdma->latency_ns.value : 0,
         copy_ns_per_token(&prefill->config)};
     share(&loop);
-    loop.requests = REQUESTS_PER_CLIENT * loop.clients;
+    loop.requests = how.requests * loop.clients;
     struct kvc_request_length *length = kvc_malloc(loop.requests, sizeof *length);
     if (!length)
         return kvc_fail_nomem(err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * InferenceX (github.com/SemiAnalysisAI/InferenceX): launch scripts under benchmarks/ at commits
- * 8eec0d4 (2026), 2e46dba, a267b4b, bb4c7f9 (2025) and the client utils/bench_serving; runs are ten
- * requests a client, lengths in [0.8, 1] (RANDOM_RANGE_RATIO). NVIDIA's own runs
+ * 8eec0d4 (2026; experts and products: 0a919c5, 16ffb65, 0c82808), 2e46dba, a267b4b, bb4c7f9 (2025)
+ * and the client utils/bench_serving; runs are ten requests a client, lengths in [0.8, 1]
+ * (RANDOM_RANGE_RATIO). NVIDIA's own runs
  * (github.com/ai-dynamo/aiconfigurator, eval/benchmarks/genai_perf_runner.py @5e16187 and
  * generator/rule_plugin/benchmark/ @581e459): ten requests a client, lengths all alike. */
 #include "studies/engine_recipe.h"
@@ -122,6 +123,16 @@ static void delayed_batching(const struct kvc_engine_row *r, struct kvc_batching
     b->wait_tokens = (uint32_t)(ratio * b->max_batched_tokens);
 }
 
+/* moe_config.backend of DeepSeek with TensorRT-LLM on B200: fp8 by DeepGEMM in 2025 and from 256
+ * clients on, else by TensorRT-LLM's own kernels, which only other engines' tables have. */
+static const char *experts_kernel(const struct kvc_engine_row *r)
+{
+    return begins(r->model, "DeepSeek") && begins(r->system, "b200") && is(r->backend, "trtllm") &&
+                   is(r->precision, "fp8") && r->measured >= 20260101 && r->clients < 256
+               ? "flashinfer_trtllm"
+               : NULL;
+}
+
 static void inferencex(const struct kvc_engine_row *r, struct kvc_engine_recipe *out)
 {
     const struct recipe *x = find(r);
@@ -139,6 +150,12 @@ static void inferencex(const struct kvc_engine_row *r, struct kvc_engine_recipe 
     /* VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8=1 */
     out->narrow_experts = is(r->backend, "vllm") && is(r->model, "gpt-oss-120b") &&
                           begins(r->system, "b200");
+    if (begins(r->model, "GLM-5") && begins(r->system, "h200"))
+        out->requests = 5; /* num_prompts=$((CONC * 5)) */
+    out->experts_kernel = experts_kernel(r);
+    /* SGLANG_ENABLE_FLASHINFER_GEMM=true: TensorRT-LLM's products, not DeepGEMM's */
+    out->foreign_products = begins(r->model, "DeepSeek") && is(r->backend, "sglang") &&
+                            begins(r->system, "b") && is(r->precision, "fp8");
     delayed_batching(r, b);
 }
 
@@ -164,6 +181,7 @@ static void aiconfigurator(const struct kvc_engine_row *r, struct kvc_engine_rec
 void kvc_engine_recipe_of(const struct kvc_engine_row *r, struct kvc_engine_recipe *out)
 {
     memset(out, 0, sizeof *out);
+    out->requests = 10;
     out->shortest = r->alike ? 0.9 : 1;
     out->kv_share = 0.9;
     out->batching.max_batched_tokens = 8192;

@@ -9,10 +9,12 @@
 
 struct kvc_engine_recipe {
     bool published;  /* false: nothing is known of the engine's options, defaults are taken */
+    uint32_t requests; /* a client */
     double shortest; /* lengths are uniform in [shortest, 1] of those named */
     double kv_share; /* of memory, or of what is free of it: the engine's own option */
     const char *kv;  /* "fp8", "bf16"; NULL: not stated */
-    bool quantise_apart, narrow_experts; /* as in struct kvc_step_config */
+    const char *experts_kernel;          /* a static name or NULL */
+    bool quantise_apart, narrow_experts, foreign_products; /* all as in struct kvc_step_config */
     struct kvc_batching batching;
 };
 

@@ -65,6 +65,33 @@ static void scripts_change_with_the_day(void **state)
     assert_int_equal(how.batching.max_batched_tokens, 8320);
 }
 
+static void kernels_are_those_that_scripts_name(void **state)
+{
+    struct kvc_engine_row r = row_of("DeepSeek-R1", "b200_sxm", "trtllm", "fp8");
+    struct kvc_engine_recipe how;
+
+    (void)state;
+    kvc_engine_recipe_of(&r, &how);
+    assert_null(how.experts_kernel); /* DEEPGEMM, the only table there is */
+    r.measured = 20260129;           /* TRTLLM */
+    kvc_engine_recipe_of(&r, &how);
+    assert_string_equal(how.experts_kernel, "flashinfer_trtllm");
+    r.clients = 256; /* DEEPGEMM */
+    kvc_engine_recipe_of(&r, &how);
+    assert_null(how.experts_kernel);
+    assert_false(how.foreign_products);
+    strcpy(r.backend, "sglang");
+    kvc_engine_recipe_of(&r, &how);
+    assert_true(how.foreign_products); /* SGLANG_ENABLE_FLASHINFER_GEMM=true */
+    strcpy(r.model, "Qwen3.5-397B-A17B");
+    kvc_engine_recipe_of(&r, &how);
+    assert_false(how.foreign_products);
+    assert_int_equal(how.requests, 10);
+    r = row_of("GLM-5", "h200_sxm", "sglang", "fp8");
+    kvc_engine_recipe_of(&r, &how);
+    assert_int_equal(how.requests, 5);
+}
+
 static void sglang_listens_less_often_to_many(void **state)
 {
     struct kvc_engine_row r = row_of("DeepSeek-R1", "b200_sxm", "sglang", "fp4");
@@ -151,6 +178,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tensorrt_holds_short_prompts_back),
         cmocka_unit_test(scripts_change_with_the_day),
+        cmocka_unit_test(kernels_are_those_that_scripts_name),
         cmocka_unit_test(sglang_listens_less_often_to_many),
         cmocka_unit_test(other_sources_have_other_rules),
         cmocka_unit_test(replicas_share_the_experts),
