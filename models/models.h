@@ -34,7 +34,8 @@ struct kvc_llm {
     uint32_t linear_key_heads, linear_value_heads, linear_head_dim;
     uint64_t linear_state_bytes;                /* per sequence, all such layers, fp32 */
     uint32_t dense_layers;                      /* MoE models: layers with a dense FFN */
-    uint32_t indexer_dim, sparse_tokens;        /* sparse attention: keys kept, tokens attended */
+    /* sparse attention: keys kept, the heads that choose by them, tokens attended */
+    uint32_t indexer_dim, index_heads, sparse_tokens;
     bool compressed_kv;                         /* KV only as kv_bytes_per_token_bf16 states it */
     double params_total_b, params_active_b;     /* 1e9; 0 = not known */
     uint64_t kv_bytes_per_token_bf16;           /* stated: layers that grow, all ranks */

@@ -148,6 +148,7 @@ static bool read_llm(const struct kvc_jval *v, struct kvc_llm *m)
         {"linear_head_dim", &m->linear_head_dim},
         {"dense_layers", &m->dense_layers},
         {"indexer_dim", &m->indexer_dim},
+        {"index_heads", &m->index_heads},
         {"sparse_tokens", &m->sparse_tokens},
         {"int4_group", &m->int4_group},
         {"joint_qk_norm", &m->joint_qk_norm},

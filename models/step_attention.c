@@ -13,6 +13,7 @@ struct kind {
     struct kvc_kernel_answer decode, prefill;
     double layers, keys; /* keys HUGE_VAL: all */
     double cost;         /* of reading the KV's format, in decode */
+    double selected_ns;  /* of a query and a key that was selected for it, in prefill; 0: no such */
 };
 
 struct attention {
@@ -20,7 +21,8 @@ struct attention {
     size_t n;
     struct kvc_linear decode, prefill; /* of the linear layers, where measured */
     double linear_layers;              /* 0: none, or not measured */
-    double index_ns_per_key; /* sparse attention: what each key costs to be looked at, all layers */
+    /* sparse attention: what each key costs to be looked at, and each query with it, all layers */
+    double index_ns_per_key, index_ns_per_pair;
 };
 
 static double lesser(double a, double b)
@@ -110,9 +112,12 @@ static double pair_ns(const struct kind *k, double tokens)
 }
 
 /* One of batch sequences of q new tokens without a past, launch apart. Windowed kernels that were
- * measured as such know their window; others are cut to it here. */
+ * measured as such know their window; others are cut to it here. Queries that must select their
+ * keys are all served by the sparse kernel, short sequences by the dense one. */
 static double base_ns(const struct kind *k, double batch, double q)
 {
+    if (k->selected_ns > 0 && q > k->keys)
+        return k->selected_ns * (q * k->keys - k->keys * k->keys / 2);
     bool cut = k->prefill.curve.params[2] <= 0 && q > k->keys;
     double ns = (kvc_kernel_answer_ns(&k->prefill, batch, q) - launch_ns(k)) / batch;
     double least = 0.25 * pair_ns(k, q) * q * (q / 2 + 64); /* little beside a launch: noise */
@@ -151,7 +156,7 @@ static double window_ns(const struct kind *k, double q)
 {
     double missing = q < k->keys ? q * (k->keys - q / 2) : k->keys * k->keys / 2;
 
-    return pair_ns(k, 0) * missing;
+    return (k->selected_ns > 0 ? k->selected_ns : pair_ns(k, 0)) * missing;
 }
 
 static bool fill_prefill(struct kvc_step_model *m, const struct attention *a)
@@ -183,7 +188,9 @@ static bool fill_prefill(struct kvc_step_model *m, const struct attention *a)
             m->alone.ns[i] += alone;
             m->eight.ns[i] += eight > alone / 8 ? eight : alone / 8;
         }
-        m->past.ns[i] += a->index_ns_per_key * q / 64; /* the indexer reads keys tile by tile */
+        m->alone.ns[i] += a->index_ns_per_pair * q * q / 2;
+        m->eight.ns[i] += a->index_ns_per_pair * q * q / 2;
+        m->past.ns[i] += a->index_ns_per_pair * q;
     }
     for (size_t i = 0; i < tables; i++)
         if (!kvc_token_table_finish(table[i], 0))
@@ -205,6 +212,27 @@ static uint32_t ceil_div(uint32_t a, uint32_t b)
     return (a + b - 1) / b;
 }
 
+/* Every key is indexed, a bounded number attended. In prefill all heads of a rank, 64 at least, go
+ * over the latent of each query's own keys at 0.4 of the bf16 peak: within 18 % of
+ * aiconfigurator's dsa_context_module tables @095f58a from 3,072 to 12,288 tokens (H200, vLLM,
+ * bf16 KV; B200, TensorRT-LLM, fp8 KV). The same share is assumed of the indexer's fp8 products,
+ * 0.8 of the bandwidth of its decode. */
+static void sparse_costs(const struct kvc_step_model *m, struct attention *a, struct kind *k)
+{
+    const struct kvc_llm *l = &m->llm;
+    double heads = (double)l->heads / m->tp, narrow = m->gpu.fp8_flops.value;
+    double peak = m->gpu.bf16_flops.value;
+
+    k->keys = l->sparse_tokens;
+    k->selected_ns = 1e9 * 2.0 * (heads < 64 ? 64 : heads) *
+                     (2.0 * l->kv_lora_rank + l->qk_rope_dim) / (0.4 * peak);
+    a->index_ns_per_pair = 1e9 * k->layers * 2.0 * l->index_heads * l->indexer_dim /
+                           (0.4 * (narrow > 0 ? narrow : peak));
+    a->index_ns_per_key = 1e9 * k->layers * l->indexer_dim *
+                          kvc_kv_element_bytes(m->kv, l->indexer_dim) /
+                          (0.8 * m->gpu.hbm_bytes_per_s.value);
+}
+
 static bool latent_kind(struct kvc_step_model *m, struct attention *a)
 {
     const struct kvc_llm *l = &m->llm;
@@ -213,11 +241,9 @@ static bool latent_kind(struct kvc_step_model *m, struct attention *a)
 
     k->layers = l->layers - l->linear_layers;
     k->cost = kvc_kv_format(m->kv)->decode_cost.value;
-    k->keys = l->sparse_tokens ? l->sparse_tokens : HUGE_VAL;
-    if (l->sparse_tokens) /* every key is indexed, a bounded number attended */
-        a->index_ns_per_key = 1e9 * k->layers * l->indexer_dim *
-                              kvc_kv_element_bytes(m->kv, l->indexer_dim) /
-                              (0.8 * m->gpu.hbm_bytes_per_s.value);
+    k->keys = HUGE_VAL;
+    if (l->sparse_tokens)
+        sparse_costs(m, a, k);
     enum kvc_dtype kernel = kvc_kv_format(m->kv)->kernel;
     return kvc_kernels_mla_decode(m->kernels, kernel, heads, &k->decode) &&
            kvc_kernels_mla_prefill(m->kernels, kernel, heads, &k->prefill);

@@ -59,6 +59,9 @@ static enum kvc_status mla_products(struct products *p, struct kvc_step_model *m
         {l->kv_lora_rank, heads * l->qk_nope_dim, KVC_BF16},
         {heads * l->v_head_dim, l->kv_lora_rank, KVC_BF16},
         {l->hidden, heads * l->v_head_dim, m->plain},
+        /* the indexer of sparse attention, whole on every rank; zero where there is none */
+        {l->index_heads * l->indexer_dim, l->q_lora_rank, m->plain},
+        {l->index_heads ? l->indexer_dim + l->index_heads : 0, l->hidden, m->plain},
     };
 
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
@@ -179,6 +182,8 @@ static double layers_ns(const struct kvc_step_model *m, const struct parts *p, d
     if (l->joint_qk_norm) /* as many small kernels again, and both sums of squares from all ranks */
         ns += layers * (m->engine.elementwise_launch_ns.value +
                         (m->tp > 1 ? allreduce_ns(m, p, tokens * 8.0) : 0));
+    if (l->index_heads) /* norm, rotation and format of keys, their scores, the choice */
+        ns += layers * m->engine.elementwise_launch_ns.value;
     if (m->dp == 1)
         ns += 2.0 * layers * allreduce_ns(m, p, tokens * l->hidden * 2.0);
     else /* to all ranks or to those of its experts, and back: the bytes of an all-reduce */

@@ -215,9 +215,68 @@ static void kv_room_beside_engine_statements(void **state)
     kvc_step_model_destroy(m);
 }
 
+/* GLM-5's attention block alone: one rank's eight heads, a sliver of dense layers, no experts and
+ * nobody to reduce with. Modules were measured with projections and indexer. */
+static double sparse_block_off(const char *gpu, const char *backend, enum kvc_dtype kv,
+                               const char *kv_name, const char *file)
+{
+    struct kvc_llm block = *kvc_llm_find("GLM-5");
+    struct test_csv csv;
+    struct kvc_step_model *m;
+    double off[MOST];
+    size_t n = 0;
+    block.heads = 8;
+    block.experts = 0;
+    block.intermediate = 16;
+    const struct kvc_step_config config = {&block, kvc_gpu_find(gpu), backend, KVC_FP8_BLOCK, kv, 1,
+                                           1, .ep = 1};
+    assert_int_equal(kvc_step_model_create(&m, &config, NULL), KVC_OK);
+    assert_true(test_csv_open(&csv, file));
+    while (test_csv_row(&csv)) {
+        const struct kvc_chunk chunk = {(uint32_t)test_csv_number(&csv, "isl"), 0};
+        uint64_t host;
+        if (chunk.tokens <= block.sparse_tokens || chunk.tokens > 12288 || n == MOST ||
+            test_csv_number(&csv, "num_heads") != 8 || test_csv_number(&csv, "batch_size") != 1 ||
+            test_csv_number(&csv, "step") != 0 ||
+            strcmp(test_csv_get(&csv, "model"), "zai-org/GLM-5") != 0 ||
+            strcmp(test_csv_get(&csv, "gemm_type"), "fp8_block") != 0 ||
+            strcmp(test_csv_get(&csv, "kv_cache_dtype"), kv_name) != 0)
+            continue;
+        double ns = (double)kvc_step_ns(m, &chunk, 1, 0, 0, 0, &host) - (double)host;
+        off[n] = fabs(ns / block.layers / 1e6 / test_csv_number(&csv, "latency") - 1);
+        n++;
+    }
+    assert_true(n >= 3);
+    printf("    %s, %s: median %.0f %%, most %.0f %% of %zu\n", gpu, backend,
+           100 * quantile(off, n, 0.5), 100 * quantile(off, n, 1), n);
+    test_csv_close(&csv);
+    kvc_step_model_destroy(m);
+    return quantile(off, n, 1);
+}
+
+#define MODULES "../shared/kernels/aic/"
+
+static void sparse_prefill_beside_measured_modules(void **state)
+{
+    (void)state;
+    struct test_csv csv;
+    if (!test_csv_open(&csv, MODULES "_manifest.csv")) {
+        print_message("SKIPPED: " MODULES " is not there\n");
+        skip();
+    }
+    test_csv_close(&csv);
+    assert_true(sparse_block_off("h200_sxm", "vllm", KVC_BF16, "bfloat16",
+                                 MODULES "h200_sxm__dsa_context_module__vllm__0.24.0.csv.zst") <
+                0.25);
+    assert_true(sparse_block_off("b200_sxm", "trtllm", KVC_FP8, "fp8",
+                                 MODULES "b200_sxm__dsa_context_module__trtllm__1.3.0rc20.csv.zst") <
+                0.25);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sparse_prefill_beside_measured_modules),
         cmocka_unit_test(decode_steps_meet_measured_tpot),
         cmocka_unit_test(other_rows_are_reported),
         cmocka_unit_test(lone_prefill_beside_measured_ttft),

@@ -230,7 +230,7 @@ def llm(m):
                  linear_kind="kda" if "kimi" in lin["type"] else "gdn", linear_key_heads=lin["key_heads"],
                  linear_value_heads=lin["value_heads"], linear_head_dim=lin["value_dim"])
     if sp:
-        o.update(indexer_dim=sp["index_head_dim"], sparse_tokens=sp["index_topk"])
+        o.update(indexer_dim=sp["index_head_dim"], index_heads=sp["index_n_heads"], sparse_tokens=sp["index_topk"])
     if m["name"] in JOINT_QK_NORM:
         o["joint_qk_norm"] = 1
     if m["name"] in INT4_GROUP:
