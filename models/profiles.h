@@ -13,6 +13,7 @@ struct kvc_engine_profile {
         front_end_ns;
     bool fuses_quantise; /* takes the quantise launch out of fp8 products */
     struct kvc_figure fused_floor_ns;
+    struct kvc_figure eager_launch_ns; /* of a kernel launched outside of a graph, in prefill */
     struct kvc_figure elementwise_launch_ns, elementwise_bandwidth;
     struct kvc_figure custom_allreduce_max_bytes, memory_overhead_bytes;
     struct kvc_time_band dense, moe, assumed;

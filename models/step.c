@@ -133,6 +133,8 @@ uint64_t kvc_step_ns(const struct kvc_step_model *model, const struct kvc_chunk 
     if (n_decode)
         ns += decode_attention(model, n_decode, decode_context);
     ns += kvc_token_table_at(&model->layers, tokens) + kvc_token_table_at(&model->head, n_sampled);
+    if (n_chunks && ns < model->eager_ns)
+        ns = model->eager_ns;
     if (host_ns)
         *host_ns = (uint64_t)(host + 0.5);
     return (uint64_t)(ns + host + 0.5);

@@ -280,6 +280,23 @@ static double weight_bytes(const struct kvc_step_model *m)
     return m->dp > 1 ? all - experts * (1 - 1.0 / m->dp) : all / m->tp;
 }
 
+/* Kernels a layer launches where no graph is replayed: counted in TensorRT-LLM's modules, roughly.
+ * Norm, queries with keys and values, attention, output, all-reduce with norm, up, gate, down. */
+static double launches(const struct kvc_step_model *m)
+{
+    const struct kvc_llm *l = &m->llm;
+    bool shared = l->shared_intermediate > 0;
+    double n = 8;
+
+    if (l->experts)
+        n += shared ? 5 : 2; /* the router and its choice, a shared expert's three */
+    if (l->kv_lora_rank)
+        n += 8; /* norms, two products more, rotation, cache, keys and values from the latent */
+    if (m->weights == KVC_FP8_BLOCK) /* quantised before each product */
+        n += (l->kv_lora_rank ? 3 : 2) + (shared || !l->experts ? 2 : 0);
+    return n;
+}
+
 static enum kvc_status check_shape(const struct kvc_step_config *c, struct kvc_error *err)
 {
     const struct kvc_llm *l = c->llm;
@@ -390,6 +407,9 @@ enum kvc_status kvc_step_model_create_with(struct kvc_step_model **out,
     m->ep = config->ep;
     m->dp = config->dp > 1 ? config->dp : 1;
     m->ranks = m->dp > 1 ? m->dp : m->tp;
+    m->eager_ns = config->graphed_prefill ? 0
+                                          : engine->eager_launch_ns.value * launches(m) *
+                                                config->llm->layers;
     m->host_step = engine->host_per_step_ns.value;
     m->host_sequence = engine->host_per_sequence_ns.value;
     m->host_prefill = engine->host_per_prefill_step_ns.value;

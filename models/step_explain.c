@@ -85,6 +85,9 @@ void kvc_step_explain(const struct kvc_step_model *model, kvc_figure_fn fn, void
     tell_kernels(&t, model);
     tell(&t, "engine", "host time of a step", &e->host_per_step_ns, 1e3, "us");
     tell(&t, "engine", "host time of a sequence", &e->host_per_sequence_ns, 1e3, "us");
+    if (model->eager_ns > 0)
+        tell(&t, "engine", "launch of a kernel in a step with prefill", &e->eager_launch_ns, 1e3,
+             "us");
     tell(&t, "engine", "host time of a step with prefill", &e->host_per_prefill_step_ns, 1e6, "ms");
     tell(&t, "engine", "front end and client", &e->front_end_ns, 1e6, "ms");
     tell(&t, "engine", "small kernels of a layer", &e->elementwise_launch_ns, 1e3, "us");

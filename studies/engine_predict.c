@@ -42,6 +42,7 @@ bool kvc_engine_configure(const struct kvc_engine_row *r, struct kvc_step_config
     c->experts_kernel = how.experts_kernel;
     c->narrow_experts = how.narrow_experts;
     c->foreign_products = how.foreign_products;
+    c->graphed_prefill = how.graphed_prefill;
     if (how.kv)
         kvc_dtype_parse(how.kv, &c->kv);
     return text[0] == '\0';
@@ -54,6 +55,7 @@ static bool same(const struct kvc_step_config *a, const struct kvc_step_config *
            a->dp == b->dp &&
            a->experts_kernel == b->experts_kernel &&
            a->foreign_products == b->foreign_products &&
+           a->graphed_prefill == b->graphed_prefill &&
            a->quantise_apart == b->quantise_apart && a->narrow_experts == b->narrow_experts;
 }
 

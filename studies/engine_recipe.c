@@ -123,14 +123,26 @@ static void delayed_batching(const struct kvc_engine_row *r, struct kvc_batching
     b->wait_tokens = (uint32_t)(ratio * b->max_batched_tokens);
 }
 
-/* moe_config.backend of DeepSeek with TensorRT-LLM on B200: fp8 by DeepGEMM in 2025 and from 256
- * clients on, else by TensorRT-LLM's own kernels, which only other engines' tables have. */
-static const char *experts_kernel(const struct kvc_engine_row *r)
+/* DeepSeek in fp8 with TensorRT-LLM on B200 (dsr1_fp8_b200_trt.sh). */
+static bool scripts_of_2026(const struct kvc_engine_row *r)
 {
     return begins(r->model, "DeepSeek") && begins(r->system, "b200") && is(r->backend, "trtllm") &&
-                   is(r->precision, "fp8") && r->measured >= 20260101 && r->clients < 256
-               ? "flashinfer_trtllm"
-               : NULL;
+           is(r->precision, "fp8") && r->measured >= 20260101;
+}
+
+/* moe_config.backend: DeepGEMM in 2025 and from 256 clients on, else TensorRT-LLM's own kernels, which
+ * only other engines' tables have. */
+static const char *experts_kernel(const struct kvc_engine_row *r)
+{
+    return scripts_of_2026(r) && r->clients < 256 ? "flashinfer_trtllm" : NULL;
+}
+
+/* enable_piecewise_cuda_graph, with some clients or more by lengths */
+static bool graphed_prefill(const struct kvc_engine_row *r)
+{
+    uint32_t from = r->osl > 1024 ? 128 : 64, below = r->isl > 1024 ? UINT32_MAX : 256;
+
+    return scripts_of_2026(r) && r->clients >= from && r->clients < below;
 }
 
 static void inferencex(const struct kvc_engine_row *r, struct kvc_engine_recipe *out)
@@ -153,6 +165,7 @@ static void inferencex(const struct kvc_engine_row *r, struct kvc_engine_recipe 
     if (begins(r->model, "GLM-5") && begins(r->system, "h200"))
         out->requests = 5; /* num_prompts=$((CONC * 5)) */
     out->experts_kernel = experts_kernel(r);
+    out->graphed_prefill = graphed_prefill(r);
     /* SGLANG_ENABLE_FLASHINFER_GEMM=true: TensorRT-LLM's products, not DeepGEMM's */
     out->foreign_products = begins(r->model, "DeepSeek") && is(r->backend, "sglang") &&
                             begins(r->system, "b") && is(r->precision, "fp8");

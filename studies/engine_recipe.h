@@ -14,7 +14,7 @@ struct kvc_engine_recipe {
     double kv_share; /* of memory, or of what is free of it: the engine's own option */
     const char *kv;  /* "fp8", "bf16"; NULL: not stated */
     const char *experts_kernel;          /* a static name or NULL */
-    bool quantise_apart, narrow_experts, foreign_products; /* all as in struct kvc_step_config */
+    bool quantise_apart, narrow_experts, foreign_products, graphed_prefill; /* all as in struct kvc_step_config */
     struct kvc_batching batching;
 };
 

@@ -76,6 +76,13 @@ static void kernels_are_those_that_scripts_name(void **state)
     r.measured = 20260129;           /* TRTLLM */
     kvc_engine_recipe_of(&r, &how);
     assert_string_equal(how.experts_kernel, "flashinfer_trtllm");
+    assert_false(how.graphed_prefill);
+    r.clients = 64;
+    kvc_engine_recipe_of(&r, &how);
+    assert_true(how.graphed_prefill); /* enable_piecewise_cuda_graph */
+    r.osl = 8192;
+    kvc_engine_recipe_of(&r, &how);
+    assert_false(how.graphed_prefill);
     r.clients = 256; /* DEEPGEMM */
     kvc_engine_recipe_of(&r, &how);
     assert_null(how.experts_kernel);

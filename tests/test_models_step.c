@@ -481,6 +481,32 @@ static void running_out_of_memory_is_clean(void **state)
     fail_msg("never succeeded");
 }
 
+/* A short prompt takes what its 8 x 32 launches take, one of a graph less, a long one its own time;
+ * decode is in a graph. */
+static void eager_prefill_takes_its_launches(void **state)
+{
+    struct kvc_step_config config = {kvc_llm_find("Llama-3.1-8B"), kvc_gpu_find("b200_sxm"),
+                                     "trtllm", KVC_BF16, KVC_BF16, 1, 1, .ep = 1};
+    const struct kvc_chunk tiny = {16, 0}, huge = {16384, 0};
+    struct kvc_step_model *eager, *graphed;
+    uint64_t host;
+
+    (void)state;
+    assert_int_equal(kvc_step_model_create(&eager, &config, NULL), KVC_OK);
+    config.graphed_prefill = true;
+    assert_int_equal(kvc_step_model_create(&graphed, &config, NULL), KVC_OK);
+    uint64_t floor = (uint64_t)(8 * 32 * kvc_engine_find("trtllm")->eager_launch_ns.value);
+    uint64_t ns = kvc_step_ns(eager, &tiny, 1, 0, 0, 1, &host);
+    assert_in_range(ns - host, floor - 1, floor + 1);
+    assert_true(kvc_step_ns(graphed, &tiny, 1, 0, 0, 1, &host) < ns);
+    assert_int_equal(kvc_step_ns(eager, &huge, 1, 0, 0, 1, &host),
+                     kvc_step_ns(graphed, &huge, 1, 0, 0, 1, &host));
+    assert_int_equal(kvc_step_ns(eager, NULL, 0, 4, 4096, 4, &host),
+                     kvc_step_ns(graphed, NULL, 0, 4, 4096, 4, &host));
+    kvc_step_model_destroy(eager);
+    kvc_step_model_destroy(graphed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -499,6 +525,7 @@ int main(void)
         cmocka_unit_test(explanation_has_a_source_for_everything),
         cmocka_unit_test(empty_steps_and_hosts_share),
         cmocka_unit_test(running_out_of_memory_is_clean),
+        cmocka_unit_test(eager_prefill_takes_its_launches),
     };
     return cmocka_run_group_tests_name("models_step", tests, NULL, NULL);
 }
