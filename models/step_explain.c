@@ -60,7 +60,7 @@ static void tell_kernels(const struct teller *t, const struct kvc_step_model *m)
               "no kernels measured");
     if (m->llm.sparse_tokens)
         t->fn(t->user, "kernels", "sparse attention", "closed form: selected keys, indexer",
-              "assumed", "0.4 of the peak, as tables of dsa_context_module (aiconfigurator @095f58a)");
+              "assumed", "0.4 of peak, as tables of dsa_context_module (aiconfigurator @095f58a)");
 }
 
 void kvc_step_explain(const struct kvc_step_model *model, kvc_figure_fn fn, void *user)

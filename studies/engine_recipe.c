@@ -130,8 +130,8 @@ static bool scripts_of_2026(const struct kvc_engine_row *r)
            is(r->precision, "fp8") && r->measured >= 20260101;
 }
 
-/* moe_config.backend: DeepGEMM in 2025 and from 256 clients on, else TensorRT-LLM's own kernels, which
- * only other engines' tables have. */
+/* moe_config.backend: DeepGEMM in 2025 and from 256 clients on, else TensorRT-LLM's own kernels,
+ * which only other engines' tables have. */
 static const char *experts_kernel(const struct kvc_engine_row *r)
 {
     return scripts_of_2026(r) && r->clients < 256 ? "flashinfer_trtllm" : NULL;

@@ -13,8 +13,9 @@ struct kvc_engine_recipe {
     double shortest; /* lengths are uniform in [shortest, 1] of those named */
     double kv_share; /* of memory, or of what is free of it: the engine's own option */
     const char *kv;  /* "fp8", "bf16"; NULL: not stated */
-    const char *experts_kernel;          /* a static name or NULL */
-    bool quantise_apart, narrow_experts, foreign_products, graphed_prefill; /* all as in struct kvc_step_config */
+    /* as in struct kvc_step_config; experts_kernel is static or NULL */
+    const char *experts_kernel;
+    bool quantise_apart, narrow_experts, foreign_products, graphed_prefill;
     struct kvc_batching batching;
 };
 
