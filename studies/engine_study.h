@@ -21,12 +21,12 @@ struct kvc_engine_errors { /* percent of what was measured; NAN without rows */
     size_t rows;
     double median, mean, p90; /* of absolute errors */
     double bias;              /* signed median */
-    double within_20;         /* share of rows, 0..1 */
+    double within_20, within_50; /* percent: share of rows, 0..1 */
     double coverage;          /* share of rows within the band, 0..1 */
 };
 
 struct kvc_engine_bars { /* NAN: none is set */
-    double tpot_median, tpot_p90, ttft_median, tpot_within_20, ttft_within_20;
+    double tpot_median, tpot_p90, ttft_median, tpot_within_20, ttft_within_20, ttft_within_50;
     uint32_t ttft_clients; /* aside_ttft is of rows with at most so many; 0: of all */
 };
 
