@@ -65,9 +65,14 @@ struct kvc_link_profile {
     struct kvc_figure read_bytes_per_s;  /* towards the GPU, per device (GPU, drive, NIC) */
     struct kvc_figure write_bytes_per_s; /* away from the GPU */
     struct kvc_figure latency_ns;        /* once per transfer */
-    struct kvc_figure per_op_ns;         /* once per operation of op_bytes, serial in a transfer */
+    struct kvc_figure per_op_ns;         /* once per operation, beside its bytes; serial */
     struct kvc_figure both_bytes_per_s;  /* both ways at once, in sum; value 0: no less than each */
     struct kvc_figure queue_depth;       /* operations under way at once; value 0: enough of them */
+    struct kvc_figure op_latency_ns;     /* of one operation; value 0: the transfer's */
+    struct kvc_figure ops_per_s;         /* operations a device begins; value 0: no limit */
+    struct kvc_figure stream_bytes_per_s;   /* one operation under way; value 0: the device's */
+    struct kvc_figure all_read_bytes_per_s; /* all devices together; value 0: no limit */
+    struct kvc_figure all_write_bytes_per_s;
 };
 
 struct kvc_prices {

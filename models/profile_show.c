@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "models/kernels.h"
+#include "models/link_use.h"
 
 /* One profile after the other, as text or JSON. */
 struct show {
@@ -189,8 +190,84 @@ static void show_llm(struct show *s, const struct kvc_llm *m)
     close_profile(s);
 }
 
+static double shown_rate(const struct kvc_link_profile *l, double op_bytes, double depth,
+                         double devices)
+{
+    struct kvc_link_profile at = *l;
+    struct kvc_link_use use;
+
+    at.queue_depth.value = depth;
+    kvc_link_use_of(&use, &at, false, op_bytes, devices);
+    return use.bytes_per_s;
+}
+
+static const double shown_depths[] = {1, 4, 16, 64, 0};
+static const double shown_devices[] = {1, 2, 4, 8};
+enum {
+    DEPTHS = sizeof shown_depths / sizeof shown_depths[0],
+    DEVICES = sizeof shown_devices / sizeof shown_devices[0]
+};
+
+/* What of the read rate operations of each size reach. */
+static void show_curve_json(struct show *s, const struct kvc_link_profile *l)
+{
+    kvc_json_open_array(&s->j, "read_by_operation");
+    for (double op = 4096; op < 1e8; op *= 4)
+        for (size_t i = 0; i < DEPTHS; i++) {
+            kvc_json_open_object(&s->j, NULL);
+            kvc_json_double(&s->j, "op_bytes", op);
+            kvc_json_double(&s->j, "queue_depth", shown_depths[i]);
+            kvc_json_double(&s->j, "bytes_per_s", shown_rate(l, op, shown_depths[i], 1));
+            kvc_json_close(&s->j);
+        }
+    kvc_json_close(&s->j);
+    kvc_json_open_array(&s->j, "read_by_devices");
+    for (size_t i = 0; i < DEVICES; i++) {
+        kvc_json_open_object(&s->j, NULL);
+        kvc_json_double(&s->j, "devices", shown_devices[i]);
+        kvc_json_double(&s->j, "bytes_per_s",
+                        shown_rate(l, 1048576, l->queue_depth.value, shown_devices[i]));
+        kvc_json_close(&s->j);
+    }
+    kvc_json_close(&s->j);
+}
+
+static void show_curve(struct show *s, const struct kvc_link_profile *l)
+{
+    char size[32];
+
+    kvc_text_add(&s->text, "  GB/s read by a device\n  operations of   1 under way       4      16"
+                           "      64   enough\n");
+    for (double op = 4096; op < 1e8; op *= 4) {
+        kvc_format_bytes((uint64_t)op, size, sizeof size);
+        kvc_text_addf(&s->text, "  %13s  ", size);
+        for (size_t i = 0; i < DEPTHS; i++)
+            kvc_text_addf(&s->text, i ? " %8.4g" : " %10.4g",
+                          shown_rate(l, op, shown_depths[i], 1) / 1e9);
+        kvc_text_add(&s->text, "\n");
+    }
+    kvc_text_add(&s->text, "  by so many devices, operations of 1 MiB:");
+    for (size_t i = 0; i < DEVICES; i++)
+        kvc_text_addf(&s->text, "  %g: %.4g", shown_devices[i],
+                      shown_rate(l, 1048576, l->queue_depth.value, shown_devices[i]) / 1e9);
+    kvc_text_add(&s->text, "\n");
+}
+
 static void show_link(struct show *s, const struct kvc_link_profile *l)
 {
+    const struct {
+        const char *key, *label;
+        const struct kvc_figure *figure;
+        double scale;
+        const char *unit;
+    } limit[] = {
+        {"op_latency_ns", "latency of an operation", &l->op_latency_ns, 1e3, "us"},
+        {"ops_per_s", "operations a second", &l->ops_per_s, 1, ""},
+        {"stream_bytes_per_s", "one operation's rate", &l->stream_bytes_per_s, 1e9, "GB/s"},
+        {"all_read_bytes_per_s", "read, all devices", &l->all_read_bytes_per_s, 1e9, "GB/s"},
+        {"all_write_bytes_per_s", "write, all devices", &l->all_write_bytes_per_s, 1e9, "GB/s"},
+    };
+
     if (s->brief) {
         kvc_text_addf(&s->text,
                       "%-14s read %7.2f GB/s  write %7.2f GB/s  latency %9.1f us  per operation "
@@ -208,6 +285,14 @@ static void show_link(struct show *s, const struct kvc_link_profile *l)
         figure(s, "both_bytes_per_s", "both ways at once", &l->both_bytes_per_s, 1e9, "GB/s");
     if (l->queue_depth.value > 0)
         figure(s, "queue_depth", "queue depth", &l->queue_depth, 1, "");
+    for (size_t i = 0; i < sizeof limit / sizeof limit[0]; i++)
+        if (limit[i].figure->value > 0)
+            figure(s, limit[i].key, limit[i].label, limit[i].figure, limit[i].scale,
+                   limit[i].unit);
+    if (s->json)
+        show_curve_json(s, l);
+    else
+        show_curve(s, l);
     close_profile(s);
 }
 

@@ -8,6 +8,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "models/user_profile.h"
 
 enum { DOC_HARDWARE, DOC_LLMS, DOC_LINKS, DOC_PRICES, DOC_ENGINES, DOCS };
 
@@ -178,12 +179,10 @@ static bool read_llm(const struct kvc_jval *v, struct kvc_llm *m)
 static bool read_link(const struct kvc_jval *v, struct kvc_link_profile *l)
 {
     l->name = kvc_profile_string(v, "name");
-    kvc_profile_figure(v, "both_bytes_per_s", &l->both_bytes_per_s);
-    kvc_profile_figure(v, "queue_depth", &l->queue_depth);
-    return l->name && kvc_profile_figure(v, "read_bytes_per_s", &l->read_bytes_per_s) &&
-           kvc_profile_figure(v, "write_bytes_per_s", &l->write_bytes_per_s) &&
-           kvc_profile_figure(v, "latency_ns", &l->latency_ns) &&
-           kvc_profile_figure(v, "per_op_ns", &l->per_op_ns);
+    for (const struct kvc_user_figure *f = kvc_user_link_figures; f->key; f++)
+        kvc_profile_figure(v, f->key, (struct kvc_figure *)((char *)l + f->offset));
+    return l->name && l->read_bytes_per_s.source && l->write_bytes_per_s.source &&
+           l->latency_ns.source && l->per_op_ns.source;
 }
 
 static bool read_band(const struct kvc_jval *engine, const char *regime, struct kvc_time_band *b)

@@ -25,6 +25,11 @@ const struct kvc_user_figure kvc_user_link_figures[] = {
     {LINK(per_op_ns), 0, 60e9},
     {LINK(queue_depth), 0, 1e6},
     {LINK(both_bytes_per_s), 0, 1e15},
+    {LINK(op_latency_ns), 0, 60e9},
+    {LINK(ops_per_s), 0, 1e12},
+    {LINK(stream_bytes_per_s), 0, 1e15},
+    {LINK(all_read_bytes_per_s), 0, 1e15},
+    {LINK(all_write_bytes_per_s), 0, 1e15},
     {NULL, 0, 0, 0},
 };
 
@@ -204,8 +209,13 @@ bool kvc_user_link(const struct kvc_user_profile *p, const char *name,
     if (!base)
         return false;
     *out = *base;
-    if (p)
-        overlay(p->links, "name", base->name, kvc_user_link_figures, out);
+    if (!p)
+        return true;
+    overlay(p->links, "name", base->name, kvc_user_link_figures, out);
+    /* an operation's cost that was measured holds what limits their number */
+    if (out->per_op_ns.source != base->per_op_ns.source &&
+        out->ops_per_s.source == base->ops_per_s.source)
+        out->ops_per_s = (struct kvc_figure){0};
     return true;
 }
 

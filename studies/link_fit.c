@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "models/link_use.h"
 
 #define SCALE 0.1 /* of residuals (logarithms): repeats of a copy differ by less */
 
@@ -67,7 +68,7 @@ static void choose_start(struct kvc_link_fit *f)
         "latency", latency, fmin(p->latency_ns.value, latency), .told = false};
     f->fit.constant[KVC_LINK_PER_OP] = (struct kvc_fit_constant){
         "time per operation", op,
-        p->per_op_ns.value < 0.5 * least ? p->per_op_ns.value : 0.05 * least, .told = false};
+        kvc_link_op_ns(p) < 0.5 * least ? kvc_link_op_ns(p) : 0.05 * least, .told = false};
 }
 
 /* Operations of one size can't tell what is theirs from what is their bytes': what the base says
@@ -242,7 +243,7 @@ bool kvc_link_fit_bounds(const struct kvc_link_fit *f, size_t constant)
     const struct kvc_fit_constant *c = &f->fit.constant[constant];
 
     return !c->told &&
-           ((constant == KVC_LINK_PER_OP && c->base < f->base->per_op_ns.value) ||
+           ((constant == KVC_LINK_PER_OP && c->base < kvc_link_op_ns(f->base)) ||
             (constant == KVC_LINK_LATENCY && !f->bare && c->base < f->base->latency_ns.value));
 }
 

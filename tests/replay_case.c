@@ -183,6 +183,17 @@ static void make_traffic(struct maker *m)
     sc->warmup_ns = chance(m, 20) ? below(m, 300) * MS : 0;
 }
 
+/* By draws of its own, so that the rest of a case stays what it was. */
+static void make_operations(const struct maker *of, struct kvc_tier_config *t,
+                            uint64_t kv_bytes_per_token)
+{
+    struct maker m = {.rng = kvc_rng_stream(of->rng, "operations")};
+
+    t->link_queue_depth = chance(&m, 30) ? 1 + below(&m, 8) : 0;
+    t->link_io_bytes = chance(&m, 30) ? 1 + below(&m, 40) * kv_bytes_per_token : 0;
+    t->link_staged = chance(&m, 30);
+}
+
 static void make_tiers(struct maker *m, uint64_t kv_bytes_per_token)
 {
     struct kvc_scenario *sc = &m->c->sc;
@@ -208,6 +219,7 @@ static void make_tiers(struct maker *m, uint64_t kv_bytes_per_token)
         t->link_efficiency = 1.0;
         t->link_latency_ns = chance(m, 30) ? 0 : below(m, 5000) * 1000;
         t->link_devices = below(m, 3);
+        make_operations(m, t, kv_bytes_per_token);
         snprintf(t->policy, sizeof t->policy, chance(m, 75) ? "lru" : "fifo");
         t->write = writes[chance(m, 50) ? 0 : below(m, 4)];
         t->inclusive = !chance(m, 20);
@@ -396,11 +408,14 @@ void replay_case_print(const struct replay_case *c)
     for (int k = 0; k < 3; k++)
         if (s->tiers[k].present)
             printf("#   tier %d: bytes %llu scope %d %s link %s rate %g latency %llu devices %u "
+                   "depth %u io %llu staged %d "
                    "write %d inclusive %d output %d chunk %u admission %s\n",
                    k, (unsigned long long)s->tiers[k].capacity_bytes, s->tiers[k].scope,
                    s->tiers[k].policy, s->tiers[k].link[0] ? s->tiers[k].link : "own",
                    s->tiers[k].link_bytes_per_s, (unsigned long long)s->tiers[k].link_latency_ns,
-                   s->tiers[k].link_devices, s->tiers[k].write, s->tiers[k].inclusive,
+                   s->tiers[k].link_devices, s->tiers[k].link_queue_depth,
+                   (unsigned long long)s->tiers[k].link_io_bytes, s->tiers[k].link_staged,
+                   s->tiers[k].write, s->tiers[k].inclusive,
                    s->tiers[k].store_output,
                    s->tiers[k].chunk_tokens, s->tiers[k].admission);
     print_tenants(s);

@@ -28,8 +28,9 @@ struct twin_link {
     double read_bytes_per_s, write_bytes_per_s;
     double both_bytes_per_s; /* both ways at once, of the host link; 0: the sum of the two */
     uint64_t latency_ns;
-    double per_op_ns;
-    uint64_t op_bytes; /* 0 = no per-operation time */
+    /* Where only so many operations are under way (slots; 0: enough), rates and times as
+     * docs/replay.md has them, [0] towards the GPU, [1] away from it. */
+    double slots, op_bytes, setup_ns, wide[2], each_ns[2];
 };
 
 /* What the profiles and the scenario make of the hardware. */

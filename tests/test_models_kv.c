@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "models/link_use.h"
 #include "models/models.h"
 
 static struct kvc_llm plain(uint32_t layers, uint32_t kv_heads, uint32_t head_dim)
@@ -306,8 +307,7 @@ static void copies_agree_with_the_measured_points(void **state)
     fclose(f);
 }
 
-/* Messages of 64 KB to 2 MB over 16 NICs: an operation keeps a NIC busy for its bytes, or waits for
- * one of so many under way. */
+/* Messages of 64 KB to 2 MB over 16 NICs: a NIC is busy for their bytes, or begins no more of them. */
 static void messages_agree_with_the_measured_points(void **state)
 {
     (void)state;
@@ -329,11 +329,9 @@ static void messages_agree_with_the_measured_points(void **state)
                    unit, &gb_s) != 4)
             continue;
         double bytes = size * (strcmp(unit, "MB") == 0 ? 1048576 : 1024);
-        double rate = strcmp(way, "read") == 0 ? l->read_bytes_per_s.value
-                                               : l->write_bytes_per_s.value;
-        double busy = 1e9 * bytes / rate;
-        double every = (l->latency_ns.value + busy) / l->queue_depth.value;
-        double off = fabs(16 * bytes / (busy > every ? busy : every) / gb_s - 1);
+        struct kvc_link_use use;
+        kvc_link_use_of(&use, l, strcmp(way, "read") != 0, bytes, 16);
+        double off = fabs(use.bytes_per_s / 1e9 / gb_s - 1);
         sum += off;
         worst = off > worst ? off : worst;
         n++;

@@ -18,27 +18,59 @@ static void model_decode(const void *user, uint32_t n_decode, uint64_t context,
     kvc_step_decode(user, n_decode, context, out);
 }
 
+/* A link whose devices move operations of op bytes, depth of them under way on each (0: enough). */
+static void figures(struct twin_link *out, const struct kvc_link_profile *l, double op,
+                    double depth, double devices)
+{
+    const double rate[2] = {l->read_bytes_per_s.value, l->write_bytes_per_s.value};
+    const double all[2] = {l->all_read_bytes_per_s.value, l->all_write_bytes_per_s.value};
+    double used[2], answer = l->latency_ns.value;
+
+    if (l->op_latency_ns.value > 0 && l->op_latency_ns.value < answer)
+        answer = l->op_latency_ns.value;
+    out->setup_ns = l->latency_ns.value - answer;
+    out->slots = depth * devices;
+    out->op_bytes = op;
+    for (int d = 0; d < 2; d++) {
+        double wire = op / rate[d] * 1e9, busy = wire + l->per_op_ns.value, alone = rate[d];
+
+        if (l->ops_per_s.value > 0 && 1e9 / l->ops_per_s.value > busy)
+            busy = 1e9 / l->ops_per_s.value;
+        out->wide[d] = rate[d] * devices * (wire / busy);
+        if (all[d] > 0 && out->wide[d] > (all[d] > rate[d] ? all[d] : rate[d]))
+            out->wide[d] = all[d] > rate[d] ? all[d] : rate[d];
+        if (l->stream_bytes_per_s.value > 0 && l->stream_bytes_per_s.value < alone)
+            alone = l->stream_bytes_per_s.value;
+        out->each_ns[d] = answer + l->per_op_ns.value + op / alone * 1e9;
+        used[d] = out->wide[d];
+        if (depth > 0 && out->slots * op / out->each_ns[d] * 1e9 < used[d])
+            used[d] = out->slots * op / out->each_ns[d] * 1e9;
+    }
+    out->read_bytes_per_s = used[0];
+    out->write_bytes_per_s = used[1];
+    out->both_bytes_per_s = l->both_bytes_per_s.value * devices;
+    out->latency_ns = (uint64_t)(l->latency_ns.value + 0.5);
+}
+
 static void own_link(struct twin_link *out, const struct kvc_scenario *sc, int k,
                      uint64_t kv_bytes_per_token)
 {
     const struct kvc_tier_config *t = &sc->tiers[k];
-    const struct kvc_link_profile *named = t->link[0] ? kvc_link_find(t->link) : NULL;
-    uint32_t devices = k == 1 ? 1 : sc->cluster.tp * sc->cluster.pp;
-    uint32_t chunk = t->chunk_tokens ? t->chunk_tokens : sc->engine.page_tokens;
+    double gpus = sc->cluster.tp * sc->cluster.pp;
+    double devices = t->link_devices ? t->link_devices : k == 1 ? 1 : gpus;
+    double chunk = t->chunk_tokens ? t->chunk_tokens : sc->engine.page_tokens;
+    double op = chunk * (double)kv_bytes_per_token / gpus, depth = t->link_queue_depth;
+    struct kvc_link_profile own = {
+        .read_bytes_per_s.value = t->link_bytes_per_s * t->link_efficiency,
+        .write_bytes_per_s.value = t->link_bytes_per_s * t->link_efficiency,
+        .latency_ns.value = (double)t->link_latency_ns};
+    const struct kvc_link_profile *l = t->link[0] ? kvc_link_find(t->link) : &own;
 
-    devices = t->link_devices ? t->link_devices : devices;
-    if (!named) {
-        out->read_bytes_per_s = out->write_bytes_per_s =
-            t->link_bytes_per_s * t->link_efficiency * devices;
-        out->latency_ns = t->link_latency_ns;
-        return;
-    }
-    out->read_bytes_per_s = named->read_bytes_per_s.value * devices;
-    out->write_bytes_per_s = named->write_bytes_per_s.value * devices;
-    out->both_bytes_per_s = named->both_bytes_per_s.value * devices;
-    out->latency_ns = (uint64_t)(named->latency_ns.value + 0.5);
-    out->per_op_ns = named->per_op_ns.value;
-    out->op_bytes = chunk * kv_bytes_per_token;
+    if (t->link_io_bytes)
+        op = fmin(op, (double)t->link_io_bytes);
+    if (depth == 0)
+        depth = l->queue_depth.value;
+    figures(out, l, op, depth, devices);
 }
 
 bool twin_setup_from_scenario(struct twin_setup *out, const struct kvc_scenario *sc,
@@ -63,11 +95,7 @@ bool twin_setup_from_scenario(struct twin_setup *out, const struct kvc_scenario 
     out->pages = sc->engine.kv_cache_memory_bytes / page_bytes - 1;
     out->clock = (struct twin_clock){*model, model_step, model_decode, kvc_step_front_ns(*model)};
     out->router = kvc_router_ops_of(kvc_router_find(sc->router.policy));
-    out->links[0] = (struct twin_link){
-        .read_bytes_per_s = host->read_bytes_per_s.value * devices,
-        .write_bytes_per_s = host->write_bytes_per_s.value * devices,
-        .both_bytes_per_s = host->both_bytes_per_s.value * devices,
-        .latency_ns = (uint64_t)(host->latency_ns.value + 0.5)};
+    figures(&out->links[0], host, (double)page_bytes / devices, 0, devices);
     for (int k = 0; k < 3; k++)
         if (sc->tiers[k].present)
             own_link(&out->links[1 + k], sc, k, out->kv_bytes_per_token);

@@ -253,30 +253,6 @@ static struct transfer *new_transfer(struct twin_tiers *ts, uint32_t n)
     return t;
 }
 
-/* Over the replica's host link (index 0, which dram's own figures are of) and a tier's own. */
-static void start(struct twin *tw, const struct transfer *t, bool host, bool own, uint64_t bytes)
-{
-    const struct twin_tiers *ts = tw->tiers;
-    uint32_t at = tw->sc->tiers[t->tier].scope == KVC_CLUSTER ? t->replica : t->instance;
-    struct kvc_flow_spec spec = {.bytes = bytes, .tag = (uint64_t)(t - ts->transfers)};
-    const struct twin_link *ops = &tw->setup->links[1 + t->tier];
-
-    if (host) {
-        spec.latency_ns += tw->setup->links[0].latency_ns;
-        spec.path[spec.n_path++] = (t->load ? ts->host_read : ts->host_write)[t->replica];
-        if (ts->host_both)
-            spec.path[spec.n_path++] = ts->host_both[t->replica];
-    }
-    if (own) {
-        spec.latency_ns += tw->setup->links[1 + t->tier].latency_ns;
-        spec.path[spec.n_path++] = (t->load ? ts->own_read : ts->own_write)[t->tier][at];
-    }
-    if (ops->op_bytes)
-        spec.latency_ns += (uint64_t)((double)((bytes + ops->op_bytes - 1) / ops->op_bytes) *
-                                          ops->per_op_ns + 0.5);
-    must(kvc_links_start(tw->tiers->links, tw->now, &spec, NULL, NULL) == KVC_OK);
-}
-
 static void insert(struct twin *tw, int k, struct instance *inst, const struct batch *b, uint32_t i,
                    uint64_t stamp, bool at_once)
 {
@@ -378,7 +354,7 @@ static void store(struct twin *tw, int k, uint32_t instance, struct batch *batch
     memcpy(t->depths, in.depths, in.n * sizeof *t->depths);
     memcpy(t->tenants, in.tenants, in.n * sizeof *t->tenants);
     tw->out->tier_written_blocks[k] += in.n;
-    start(tw, t, next_tier(tw, -1) == k, k > 0, in.n * block_bytes);
+    twin_flow_start(tw, t, next_tier(tw, -1) == k, k > 0, in.n * block_bytes);
     batch_free(&in);
 }
 
@@ -489,7 +465,10 @@ void tiers_load(struct twin *tw, struct replica *rep, struct req *r, const struc
         }
         r->loads_open++;
         tw->out->tier_read_blocks[k] += t->n;
-        start(tw, t, true, k > 0, reach->serves[k] * tw->setup->kv_bytes_per_token);
+        uint64_t bytes = reach->serves[k] * tw->setup->kv_bytes_per_token;
+
+        t->rest = k > 0 && tw->sc->tiers[k].link_staged ? bytes : 0;
+        twin_flow_start(tw, t, t->rest == 0, k > 0, bytes);
     }
 }
 
@@ -600,7 +579,10 @@ void tiers_advance(struct twin *tw)
     if (!kvc_links_pop(tw->tiers->links, tw->now, &end))
         return;
     t = tw->tiers->transfers[end.tag];
-    if (t.load)
+    if (t.load && t.rest) { /* it rests in host memory */
+        tw->tiers->transfers[end.tag].rest = 0;
+        twin_flow_on(tw, &t, end.tag);
+    } else if (t.load)
         load_ended(tw, &tw->tiers->transfers[end.tag]);
     else
         written(tw, &t);

@@ -30,6 +30,7 @@ struct transfer {
     uint32_t tier, instance;
     struct req *request; /* load: who waits; write: whose blocks, NULL for evicted ones */
     uint32_t replica;
+    uint64_t rest; /* load: bytes that go on from host memory */
     uint32_t *nodes, *depths, *tenants, n;
 };
 
@@ -47,6 +48,11 @@ struct twin_tiers {
 struct batch { /* blocks to be stored, shallow first */
     uint32_t *nodes, *depths, *tenants, n;
 };
+
+/* twin_flows.c: over the host link, the tier's own, or both; and on, from host memory. */
+void twin_flow_start(const struct twin *tw, const struct transfer *t, bool host, bool own,
+                     uint64_t bytes);
+void twin_flow_on(const struct twin *tw, const struct transfer *t, uint64_t tag);
 
 static inline struct stored *find(const struct instance *inst, uint32_t node)
 {

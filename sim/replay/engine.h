@@ -10,7 +10,7 @@
 #ifndef KVC_SIM_ENGINE_H
 #define KVC_SIM_ENGINE_H
 
-#include "models/models.h"
+#include "models/link_use.h"
 #include "policies/plugins/plugin.h"
 #include "sim/replay/arrivals.h"
 #include "sim/replay/links.h"
@@ -125,7 +125,7 @@ struct kvc_tier {
     uint32_t *read_link, *write_link; /* nvme: per instance; remote: per replica; dram: NULL */
     struct kvc_evictions *evictions;  /* per instance, for the next tier where it takes them */
     uint32_t chunk_tokens;
-    uint64_t read_latency_ns, write_latency_ns, per_op_ns;
+    struct kvc_link_use read_use, write_use; /* of its own link; dram's: of the host link */
     uint64_t written_bytes, read_bytes, refused_bytes, hit_tokens;
     struct kvc_admission **admissions; /* per instance; NULL: all is stored */
     bool on_evict, selective;
@@ -144,6 +144,7 @@ struct kvc_transfer {
     uint32_t tier, instance, replica;
     uint32_t pieces;   /* list */
     uint32_t again;    /* store: the job's */
+    uint64_t staged_bytes; /* load: what goes from host memory to the GPU afterwards */
     uint32_t request;  /* store: whose; KVC_NONE: what the tier above evicted, as it is */
     uint32_t next_free;
 };
@@ -329,7 +330,20 @@ void kvc_tiers_ask(struct kvc_engine *e, const struct kvc_replica *r, uint32_t r
 uint32_t kvc_tier_admitted(struct kvc_engine *e, const struct kvc_transfer *what,
                            struct kvc_piece piece, uint32_t row);
 
+/* tiers_links.c */
+/* Starts a load's bytes on their way; of a staged one to host memory, from where move_on sends them
+ * further: false, there is nothing to send. */
+void kvc_tiers_move_up(struct kvc_engine *e, uint32_t transfer, uint64_t bytes);
+bool kvc_tiers_move_on(struct kvc_engine *e, uint32_t transfer);
+void kvc_tiers_move_down(struct kvc_engine *e, uint32_t transfer, uint64_t bytes, bool from_above);
+
 /* tiers_setup.c */
+/* The link of a tier (NULL: of host memory without one), its operations and devices. false: none of
+ * that name. */
+bool kvc_tier_link(const struct kvc_engine *e, const char *link, const struct kvc_tier_config *c,
+                   struct kvc_link_profile *out);
+double kvc_tier_op_bytes(const struct kvc_engine *e, const struct kvc_tier_config *c);
+uint32_t kvc_tier_devices(const struct kvc_engine *e, const struct kvc_tier_config *c);
 /* The pool, with its rules, goes by the policy; touches: told of touches, as below HBM. */
 enum kvc_status kvc_engine_set_policy(struct kvc_engine *e, struct kvc_pool *pool,
                                       const char *policy, bool touches, struct kvc_error *err);

@@ -91,11 +91,30 @@ static void explain_prices(struct notes *n, const struct kvc_scenario *sc)
     }
 }
 
+/* What operations of this size and number make of the figures. */
+static void explain_use(struct notes *n, const struct kvc_engine *e, const char *tier,
+                        const struct kvc_tier_config *c, const struct kvc_link_profile *l)
+{
+    double op = kvc_tier_op_bytes(e, c), devices = kvc_tier_devices(e, c);
+    char label[96], value[160], size[32];
+    struct kvc_link_use read, write;
+    kvc_link_use_of(&read, l, false, op, devices);
+    kvc_link_use_of(&write, l, true, op, devices);
+    kvc_format_bytes((uint64_t)op, size, sizeof(size));
+    snprintf(label, sizeof(label), "%s: %s as used", tier, l->name);
+    snprintf(value, sizeof(value), "%.4g GB/s in, %.4g GB/s out by operations of %s on %g device%s",
+             read.bytes_per_s * 1e-9, write.bytes_per_s * 1e-9, size, devices,
+             devices == 1 ? "" : "s");
+    assume(n, "link", label, value, "derived",
+           "the link's figures at this size (docs/models.md): per operation, operations a second, "
+           "those under way, all devices together");
+}
+
 static void explain_link(struct notes *n, const struct kvc_engine *e, const char *tier,
-                         const char *name)
+                         const char *name, const struct kvc_tier_config *c)
 {
     struct kvc_link_profile l;
-    if (!kvc_user_link(e->user, name, &l))
+    if (!kvc_tier_link(e, name, c, &l))
         return;
     char label[64], value[64];
     const struct { const char *what; struct kvc_figure f; double scale; const char *unit; } v[] = {
@@ -105,6 +124,11 @@ static void explain_link(struct notes *n, const struct kvc_engine *e, const char
         {"per operation", l.per_op_ns, 1e-3, "us"},
         {"queue depth", l.queue_depth, 1, "operations"},
         {"both ways at once", l.both_bytes_per_s, 1e-9, "GB/s per device"},
+        {"latency of an operation", l.op_latency_ns, 1e-3, "us"},
+        {"operations a second", l.ops_per_s, 1, "per device"},
+        {"one operation", l.stream_bytes_per_s, 1e-9, "GB/s"},
+        {"read, all devices", l.all_read_bytes_per_s, 1e-9, "GB/s"},
+        {"write, all devices", l.all_write_bytes_per_s, 1e-9, "GB/s"},
     };
     for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
         if (!v[i].f.source || (i >= 4 && !(v[i].f.value > 0))) /* no limit */
@@ -113,25 +137,25 @@ static void explain_link(struct notes *n, const struct kvc_engine *e, const char
         snprintf(value, sizeof(value), "%.4g %s", v[i].f.value * v[i].scale, v[i].unit);
         assume(n, "link", label, value, v[i].f.kind, v[i].f.source);
     }
+    explain_use(n, e, tier, c, &l);
 }
 
 static void explain_tiers(struct notes *n, const struct kvc_engine *e)
 {
     const struct kvc_gpu *gpu = kvc_gpu_find(e->sc->cluster.gpu);
     if (e->first_tier < KVC_LOWER_TIERS && !e->sc->tiers[0].present)
-        explain_link(n, e, "host link", gpu->host_link);
+        explain_link(n, e, "host link", gpu->host_link, NULL);
     for (uint32_t k = 0; k < KVC_LOWER_TIERS; k++) {
         const struct kvc_tier_config *c = &e->sc->tiers[k];
         if (!c->present)
             continue;
-        if (c->link[0]) {
-            explain_link(n, e, c->name, c->link);
-        } else {
+        if (!c->link[0]) {
             char value[64];
             snprintf(value, sizeof(value), "%.4g GB/s x %.3g", c->link_bytes_per_s * 1e-9,
                      c->link_efficiency);
             assume(n, "link", c->name, value, "scenario", "given in the scenario");
         }
+        explain_link(n, e, c->name, c->link, c);
     }
 }
 

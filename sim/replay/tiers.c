@@ -167,23 +167,6 @@ static void transfer_free(struct kvc_engine *e, uint32_t transfer)
     e->free_transfer = transfer;
 }
 
-static void start_flow(struct kvc_engine *e, struct kvc_flow_spec *spec, uint64_t latency_ns,
-                       uint64_t per_op_ns, uint64_t tokens, uint32_t chunk)
-{
-    spec->bytes = tokens * e->token_bytes;
-    spec->latency_ns = latency_ns + per_op_ns * kvc_div_up(tokens, chunk);
-    if (kvc_links_start(e->links, e->now, spec, NULL, NULL) != KVC_OK)
-        e->nomem = true;
-}
-
-static void cross_host_link(struct kvc_flow_spec *spec, const struct kvc_replica *r,
-                            uint32_t direction)
-{
-    spec->path[spec->n_path++] = direction;
-    if (r->both_link != KVC_NONE)
-        spec->path[spec->n_path++] = r->both_link;
-}
-
 static void start_load(struct kvc_engine *e, uint32_t job, uint32_t t,
                        const struct kvc_reach *reach, uint64_t tokens)
 {
@@ -201,16 +184,7 @@ static void start_load(struct kvc_engine *e, uint32_t job, uint32_t t,
     if (i == KVC_NONE)
         return;
     kvc_pool_hold(&tier->pools[instance], kvc_engine_path(e, j->leaf, 0), read.from, read.to);
-    struct kvc_flow_spec spec = {.tag = i};
-    uint64_t latency = tier->read_latency_ns;
-    if (tier->read_link) {
-        spec.path[spec.n_path++] =
-            tier->read_link[tier->config->scope == KVC_CLUSTER ? r->id : instance];
-        latency += e->host_latency_ns;
-    }
-    cross_host_link(&spec, r, r->h2d_link);
-    start_flow(e, &spec, latency, tier->per_op_ns, tokens, tier->chunk_tokens);
-    tier->read_bytes += tokens * e->token_bytes;
+    kvc_tiers_move_up(e, i, tokens * e->token_bytes);
     j->loads++;
 }
 
@@ -372,17 +346,7 @@ static void store(struct kvc_engine *e, uint32_t t, const struct kvc_replica *r,
         changed(e, tier, what.instance);
     pass_down(e, &tier->evictions[what.instance]);
     if (blocks) {
-        struct kvc_flow_spec spec = {.tag = i};
-        uint64_t latency = tier->write_latency_ns, tokens = blocks * e->block_tokens;
-        if (!from_above)
-            cross_host_link(&spec, r, r->d2h_link);
-        if (tier->write_link) {
-            spec.path[spec.n_path++] =
-                tier->write_link[tier->config->scope == KVC_CLUSTER ? r->id : what.instance];
-            latency += from_above ? 0 : e->host_latency_ns;
-        }
-        start_flow(e, &spec, latency, tier->per_op_ns, tokens, tier->chunk_tokens);
-        tier->written_bytes += tokens * e->token_bytes;
+        kvc_tiers_move_down(e, i, blocks * e->block_tokens * e->token_bytes, from_above);
     } else {
         transfer_free(e, i);
     }
@@ -571,7 +535,8 @@ void kvc_tiers_transfer_done(struct kvc_engine *e, uint32_t transfer)
 {
     struct kvc_transfer x = e->transfers[transfer];
     if (x.job != KVC_NONE) {
-        load_done(e, transfer);
+        if (!kvc_tiers_move_on(e, transfer))
+            load_done(e, transfer);
         return;
     }
     const struct kvc_tier *next = kvc_tier_next(e, x.tier);

@@ -10,47 +10,65 @@
 #include <string.h>
 
 struct link_figures {
-    char name[64];
-    double read, write, both; /* both 0: each direction as if it were alone */
-    uint64_t latency_ns, per_op_ns;
+    const char *name;
+    double both; /* 0: each direction as if it were alone */
+    struct kvc_link_use read, write;
 };
 
-/* Beyond an operation's own time: what it waits for since only so many are under way at once, each
- * for a latency more than the link is busy with it. */
-static double waits_ns(const struct kvc_link_profile *p, double op_bytes)
+static uint32_t gpus_of(const struct kvc_engine *e)
 {
-    double busy = p->per_op_ns.value + op_bytes / p->read_bytes_per_s.value * 1e9;
-    double every = p->queue_depth.value >= 1
-                       ? (p->latency_ns.value + busy) / p->queue_depth.value : 0;
-    return every > busy ? every - busy : 0;
+    return e->sc->cluster.tp * e->sc->cluster.pp;
+}
+
+bool kvc_tier_link(const struct kvc_engine *e, const char *link, const struct kvc_tier_config *c,
+                   struct kvc_link_profile *out)
+{
+    memset(out, 0, sizeof(*out));
+    if (c && !c->link[0]) {
+        out->name = c->name;
+        out->read_bytes_per_s.value = out->write_bytes_per_s.value =
+            c->link_bytes_per_s * c->link_efficiency;
+        out->latency_ns.value = (double)c->link_latency_ns;
+    } else if (!kvc_user_link(e->user, link, out)) {
+        return false;
+    }
+    if (c && c->link_queue_depth)
+        out->queue_depth = (struct kvc_figure){c->link_queue_depth, "scenario",
+                                               "given in the scenario"};
+    return true;
+}
+
+/* Each GPU moves its own share of a chunk, in one operation or in several. */
+double kvc_tier_op_bytes(const struct kvc_engine *e, const struct kvc_tier_config *c)
+{
+    uint32_t chunk = c && c->chunk_tokens ? c->chunk_tokens : e->page_tokens;
+    double share = (double)e->token_bytes * chunk / gpus_of(e);
+
+    return c && c->link_io_bytes && (double)c->link_io_bytes < share ? (double)c->link_io_bytes
+                                                                     : share;
+}
+
+uint32_t kvc_tier_devices(const struct kvc_engine *e, const struct kvc_tier_config *c)
+{
+    if (c && c->link_devices)
+        return c->link_devices;
+    return c == &e->sc->tiers[1] ? 1 : gpus_of(e);
 }
 
 static enum kvc_status figures_of(const struct kvc_engine *e, const char *link,
                                   const struct kvc_tier_config *c, struct link_figures *out,
                                   struct kvc_error *err)
 {
-    memset(out, 0, sizeof(*out));
-    if (c && !c->link[0]) {
-        strcpy(out->name, c->name);
-        out->read = out->write = c->link_bytes_per_s * c->link_efficiency;
-        out->latency_ns = c->link_latency_ns;
-    } else {
-        struct kvc_link_profile p;
-        if (!kvc_user_link(e->user, link, &p))
-            return kvc_fail(err, KVC_ERR_INPUT, "no link is called \"%s\"", link);
-        uint32_t chunk = c && c->chunk_tokens ? c->chunk_tokens : e->page_tokens;
-        strncpy(out->name, p.name, sizeof(out->name) - 1);
-        if (c && c->link_queue_depth)
-            p.queue_depth.value = c->link_queue_depth;
-        out->both = p.both_bytes_per_s.value;
-        out->read = p.read_bytes_per_s.value;
-        out->write = p.write_bytes_per_s.value;
-        out->latency_ns = (uint64_t)(p.latency_ns.value + 0.5);
-        out->per_op_ns = (uint64_t)(p.per_op_ns.value +
-                                    waits_ns(&p, (double)e->token_bytes * chunk) + 0.5);
-    }
-    if (!(out->read > 0) || !(out->write > 0))
-        return kvc_fail(err, KVC_ERR_INPUT, "link \"%s\" has no bandwidth", out->name);
+    struct kvc_link_profile p;
+    double devices = kvc_tier_devices(e, c), op = kvc_tier_op_bytes(e, c);
+    if (!kvc_tier_link(e, link, c, &p))
+        return kvc_fail(err, KVC_ERR_INPUT, "no link is called \"%s\"", link);
+    if (!(p.read_bytes_per_s.value > 0) || !(p.write_bytes_per_s.value > 0))
+        return kvc_fail(err, KVC_ERR_INPUT, "link \"%s\" has no bandwidth", p.name);
+    out->name = p.name;
+    out->both = p.both_bytes_per_s.value * devices;
+    kvc_link_use_of(&out->read, &p, false, op, devices);
+    kvc_link_use_of(&out->write, &p, true, op, devices);
     return KVC_OK;
 }
 
@@ -73,17 +91,15 @@ static enum kvc_status init_host_links(struct kvc_engine *e, const struct kvc_gp
                                     dram->present ? dram : NULL, &f, err);
     if (st != KVC_OK)
         return st;
-    e->host_latency_ns = f.latency_ns;
-    uint32_t gpus = e->sc->cluster.tp * e->sc->cluster.pp;
-    if (dram->present && dram->link_devices)
-        gpus = dram->link_devices;
+    e->host_latency_ns = (uint64_t)(f.read.latency_ns + 0.5);
     for (uint32_t i = 0; i < e->n_replicas && st == KVC_OK; i++) {
-        st = add_link(e, f.name, "to GPU", f.read * gpus, &e->replicas[i].h2d_link, err);
+        st = add_link(e, f.name, "to GPU", f.read.bytes_per_s, &e->replicas[i].h2d_link, err);
         if (st == KVC_OK)
-            st = add_link(e, f.name, "from GPU", f.write * gpus, &e->replicas[i].d2h_link, err);
+            st = add_link(e, f.name, "from GPU", f.write.bytes_per_s, &e->replicas[i].d2h_link,
+                          err);
         e->replicas[i].both_link = KVC_NONE;
-        if (st == KVC_OK && f.both > 0 && f.both < f.read + f.write)
-            st = add_link(e, f.name, "both ways", f.both * gpus, &e->replicas[i].both_link, err);
+        if (st == KVC_OK && f.both > 0 && f.both < f.read.bytes_per_s + f.write.bytes_per_s)
+            st = add_link(e, f.name, "both ways", f.both, &e->replicas[i].both_link, err);
     }
     return st;
 }
@@ -96,22 +112,19 @@ static enum kvc_status init_tier_links(struct kvc_engine *e, struct kvc_tier *ti
     enum kvc_status st = figures_of(e, c->link, c, &f, err);
     if (st != KVC_OK)
         return st;
-    tier->read_latency_ns = tier->write_latency_ns = f.latency_ns;
-    tier->per_op_ns = f.per_op_ns;
+    tier->read_use = f.read;
+    tier->write_use = f.write;
     if (t == 0)
         return KVC_OK; /* the host link itself */
     uint32_t n = c->scope == KVC_CLUSTER ? e->n_replicas : tier->instances;
-    uint32_t devices = c->link_devices;
-    if (!devices)
-        devices = t == 2 ? e->sc->cluster.tp * e->sc->cluster.pp : 1;
     tier->read_link = kvc_calloc(n, sizeof(*tier->read_link));
     tier->write_link = kvc_calloc(n, sizeof(*tier->write_link));
     if (!tier->read_link || !tier->write_link)
         return kvc_fail_nomem(err);
     for (uint32_t i = 0; i < n && st == KVC_OK; i++) {
-        st = add_link(e, f.name, "read", f.read * devices, &tier->read_link[i], err);
+        st = add_link(e, f.name, "read", f.read.bytes_per_s, &tier->read_link[i], err);
         if (st == KVC_OK)
-            st = add_link(e, f.name, "write", f.write * devices, &tier->write_link[i], err);
+            st = add_link(e, f.name, "write", f.write.bytes_per_s, &tier->write_link[i], err);
     }
     return st;
 }

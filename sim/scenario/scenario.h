@@ -26,6 +26,8 @@ struct kvc_tier_config { /* lower tiers; HBM is in engine and cluster */
     double link_bytes_per_s, link_efficiency;
     uint64_t link_latency_ns;
     uint32_t link_queue_depth; /* 0: the link profile's */
+    uint64_t link_io_bytes;    /* of one read or write; 0: a chunk's bytes of one GPU */
+    bool link_staged;          /* loads rest in host memory before they go to the GPU */
     uint32_t link_devices;   /* drives or NICs behind one scope instance; 0 = as many as its GPUs
                                 for dram and remote, 1 for nvme */
     enum kvc_write_mode write;

@@ -52,7 +52,12 @@ static const char *const kv_dtypes[] = {
     REAL("tiers." t ".link.efficiency", NULL, "F", tiers[i].link_efficiency, 0.001, 1, "",         \
          "own link: share of the bandwidth that payload gets"),                                    \
     U32("tiers." t ".queue_depth", NULL, tiers[i].link_queue_depth, 0, 1048576, "0",               \
-        "reads or writes under way at once; 0 = as the link's profile says, else enough"),         \
+        "reads or writes of a device under way at once, or connections; 0 = as the link's "        \
+        "profile says, else enough"),                                                              \
+    SIZE("tiers." t ".io_size", NULL, tiers[i].link_io_bytes, 0, size, "0",                        \
+         "bytes of one read, write or message; 0 = a chunk's share of a GPU"),                     \
+    FLAG("tiers." t ".staged", tiers[i].link_staged, "false",                                      \
+         "a load rests in host memory before it goes to the GPU; of nvme and remote"),             \
     U32("tiers." t ".devices", NULL, tiers[i].link_devices, 0, 65536, "0",                         \
         "drives, NICs or host links behind one instance; 0 = one per GPU (nvme: 1)"),              \
     ENUM("tiers." t ".write", NULL, "MODE", tiers[i].write, writes, "through",                     \
