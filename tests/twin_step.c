@@ -132,7 +132,7 @@ static bool alloc_decoding(struct twin *tw, struct replica *rep)
 /* Returns whether anything was preempted. */
 static bool schedule_running(struct twin *tw, struct replica *rep, uint32_t *budget)
 {
-    bool preempted = tw->ruled && alloc_decoding(tw, rep);
+    bool preempted = alloc_decoding(tw, rep);
 
     for (uint32_t i = 0; i < rep->running.n && *budget > 0; i++) {
         struct req *r = rep->running.at[i];

@@ -149,8 +149,10 @@ static void *tinylfu_create(const struct kvc_admission_host *host,
                             const union kvc_option_value *options)
 {
     struct sketch *k = host->alloc(host, 1, sizeof(*k) + host->n_segments);
-    if (k)
+    if (k) {
         k->sample = options ? options[0].count : 10;
+        k->least = 1; /* what nobody asked for is not stored, from the first offer on */
+    }
     return k;
 }
 
