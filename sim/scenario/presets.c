@@ -26,7 +26,8 @@ static const struct kvc_setting vllm_0_23[] = {
 };
 
 /* vLLM 0.24 with LMCache's in-process defaults: 5 GB of host memory a worker, chunks of 256
- * tokens, write-through, LRU, prompts only (save_decode_cache is off). */
+ * tokens, write-through, LRU, prompts only (save_decode_cache is off). What comes from disk or a
+ * peer is in host memory as a whole before it goes to the GPU. */
 static const struct kvc_setting lmcache[] = {
     VLLM,
     {"engine.unhashed_first", "true"},
@@ -38,6 +39,8 @@ static const struct kvc_setting lmcache[] = {
     {"tiers.nvme.store_output", "false"},
     {"tiers.remote.store_output", "false"},
     {"tiers.nvme.chunk_tokens", "256"},
+    {"tiers.nvme.staged", "true"},
+    {"tiers.remote.staged", "true"},
     {"tiers.remote.chunk_tokens", "256"},
     {NULL, NULL},
 };
