@@ -33,6 +33,9 @@ static const struct kvc_cli_option options[] = {
      "TTFTs of one prefix by length and serving tier: columns tokens, tier (miss, hbm, dram or "
      "remote) and ttft_ms"},
     {"calibrate", NULL, NULL, "with --prefix: the first row sets front end and host of the engine"},
+    {"calibrate-loads", NULL, NULL,
+     "with --prefix: the shortest and the longest row of a tier set what its loads cost beside the "
+     "prediction, once and for each token"},
     {"format", "NAME", "auto", "format of the trace that goes with --requests"},
     KVC_CLI_LOG_OPTIONS,
     {NULL, NULL, NULL, NULL},
@@ -283,7 +286,8 @@ static int task_of(struct kvc_cli *cli, enum task *task)
         {"rows", ROWS}, {"kernels", KERNELS}, {"requests", REQUESTS}, {"prefix", PREFIX}};
     static const struct { const char *option; int with; } parts[] = {
         {"mode", ROWS}, {"alike", ROWS}, {"profile", KERNELS | REQUESTS | PREFIX},
-        {"like", KERNELS}, {"tables", KERNELS}, {"calibrate", PREFIX}};
+        {"like", KERNELS}, {"tables", KERNELS}, {"calibrate", PREFIX},
+        {"calibrate-loads", PREFIX}};
     const char *first = NULL;
 
     *task = HEADLINES;

@@ -31,7 +31,7 @@ static enum kvc_status predict(struct kvc_prefix_study *s, struct kvc_csv_table 
     if (status != KVC_OK)
         return status;
     struct kvc_prefix_row *row = &s->row[s->n++];
-    *row = (struct kvc_prefix_row){.tokens = (uint32_t)tokens, .measured_ms = ms,
+    *row = (struct kvc_prefix_row){.tokens = (uint32_t)tokens, .measured_ms = ms, .which = which,
                                    .predicted_ms = (double)r.ttft_ns / 1e6};
     snprintf(row->tier, sizeof row->tier, "%.31s", tier);
     return KVC_OK;
@@ -39,7 +39,7 @@ static enum kvc_status predict(struct kvc_prefix_study *s, struct kvc_csv_table 
 
 static enum kvc_status shift(struct kvc_prefix_study *s, const char *path, struct kvc_error *err)
 {
-    s->calibrated = 0;
+    s->host = s->row[0].calibrated = true;
     s->shift_ms = s->row[0].measured_ms - s->row[0].predicted_ms;
     for (size_t i = 0; i < s->n; i++) {
         struct kvc_prefix_row *r = &s->row[i];
@@ -54,8 +54,37 @@ static enum kvc_status shift(struct kvc_prefix_study *s, const char *path, struc
     return KVC_OK;
 }
 
+/* A line through what the shortest and the longest row of the tier are off by. */
+static void fit_load(struct kvc_prefix_study *s, enum kvc_probe_tier tier,
+                     struct kvc_prefix_load *out)
+{
+    struct kvc_prefix_row *least = NULL, *most = NULL;
+
+    for (size_t i = 0; i < s->n; i++) {
+        struct kvc_prefix_row *r = &s->row[i];
+        if (r->which != tier)
+            continue;
+        least = least && least->tokens <= r->tokens ? least : r;
+        most = most && most->tokens >= r->tokens ? most : r;
+        out->rows++;
+    }
+    if (!least || least->tokens == most->tokens) {
+        out->rows = 0;
+        return;
+    }
+    double low = least->measured_ms - least->predicted_ms;
+    double high = most->measured_ms - most->predicted_ms;
+    double each = (high - low) / ((double)most->tokens - least->tokens);
+    out->us_per_token = each * 1e3;
+    out->ms = low - each * least->tokens;
+    least->calibrated = most->calibrated = true;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->row[i].which == tier)
+            s->row[i].predicted_ms += out->ms + each * s->row[i].tokens;
+}
+
 enum kvc_status kvc_prefix_study_run(struct kvc_prefix_study *out, const char *path,
-                                     const struct kvc_scenario *scenario, bool calibrate,
+                                     const struct kvc_scenario *scenario, unsigned calibrate,
                                      struct kvc_error *err)
 {
     struct kvc_csv_table t;
@@ -63,7 +92,6 @@ enum kvc_status kvc_prefix_study_run(struct kvc_prefix_study *out, const char *p
     enum kvc_status status = kvc_csv_table_open(&t, path, err);
 
     memset(out, 0, sizeof *out);
-    out->calibrated = SIZE_MAX;
     bool seconds = status == KVC_OK && kvc_csv_table_has(&t, "ttft_p50_s");
     while (status == KVC_OK) {
         status = kvc_csv_table_next(&t, &more, err);
@@ -74,8 +102,12 @@ enum kvc_status kvc_prefix_study_run(struct kvc_prefix_study *out, const char *p
     kvc_csv_table_close(&t);
     if (status == KVC_OK && out->n == 0)
         status = kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL, "no row in it");
-    if (status == KVC_OK && calibrate)
+    if (status == KVC_OK && calibrate & KVC_PREFIX_HOST)
         status = shift(out, path, err);
+    if (status == KVC_OK && calibrate & KVC_PREFIX_LOADS) {
+        fit_load(out, KVC_PROBE_DRAM, &out->dram);
+        fit_load(out, KVC_PROBE_REMOTE, &out->remote);
+    }
     if (status != KVC_OK)
         kvc_prefix_study_clear(out);
     return status;

@@ -17,6 +17,14 @@ report $? "a load takes its bytes over the link's rate"
 "$kvcast" validate --prefix "$dir/tiers.csv" $engine --calibrate --json 2>/dev/null | tr -d '\n ' > "$dir/out"
 grep -q '"tokens":1024,"tier":"hbm","measured_ms":50,"predicted_ms":50,"error_percent":0,"verdict":"calibratedon"' "$dir/out"
 report $? "the first row calibrates"
+# three loads on a line of 20 ms and 4 us a token, one off it
+printf 'tokens,tier,ttft_ms\n2048,remote,28.192\n8192,remote,52.768\n16384,remote,170.072\n32768,remote,151.072\n' > "$dir/line.csv"
+# shellcheck disable=SC2086
+"$kvcast" validate --prefix "$dir/line.csv" $engine --calibrate-loads > "$dir/out" 2> "$dir/err"
+[ "$(grep -c 'calibrated on' "$dir/out")" = 2 ] && grep -q '^| 2048 | remote | 28.2 | 28.2 .*calibrated' "$dir/out" &&
+    grep -q '^| 8192 .*| met |' "$dir/out" && grep -q '^| 16384 .*| missed |' "$dir/out" && grep -q 'of 4 loads from the remote tier' "$dir/out"
+report $? "the shortest and the longest load calibrate a tier, those between are scored"
+refused "loads are calibrated of prefixes only" 2 "calibrate-loads" validate C01 --calibrate-loads
 printf 'tokens,tier,ttft_ms\n1024,tape,50\n' > "$dir/bad.csv"
 refused "an unknown tier is named" 3 "'tape' is no tier" validate --prefix "$dir/bad.csv" --model llama-3.1-8b --gpu h100-sxm
 printf 'tokens,tier,ttft_ms\n1024,miss,1\n1024,hbm,40\n' >"$dir/first.csv"

@@ -45,15 +45,34 @@ row of each table sets front end and host of that engine (eager mode, client and
 Attention, fp8 products and experts of H20 as InferSim measured them; bf16 products and experts are closed forms.
 
 TEXT
-"$kvcast" validate --prefix "$1/validation/h20_tier_latency/ttft_by_tier.csv" --calibrate --model qwen3-30b-a3b --gpu h20 || exit 1
+h20() {
+    "$kvcast" validate --prefix "$h20" --calibrate --model qwen3-30b-a3b --gpu h20 "$@" || exit 1
+}
+h20=$1/validation/h20_tier_latency/ttft_by_tier.csv
+h20
 cat <<'TEXT'
 
-The RDMA row moves 6.4 GB in about 0.86 s, 7.5 GB/s; NIC and transport are not stated, an H20's 400 Gb/s NIC is assumed. A load
-from DRAM costs 15 ms beside its copy at 1,024 tokens, which no figure of the profile explains.
+The RDMA row moves 6.4 GB in about 0.86 s, 7.5 GB/s; NIC and transport are not stated, an H20's 400 Gb/s NIC is assumed. vLLM's pages
+lie in a piece for each layer and K or V, 96 of 16 KiB for KV of this shape, and NIXL moves them one by one (ai-dynamo/dynamo issue
+12750), some 0.7 million a second (LMCache pull request 4161). If that is how, and through host memory:
+
+TEXT
+h20 --tiers.remote.capacity 1TiB --tiers.remote.link rdma-400 --tiers.remote.io_size 16KiB --tiers.remote.staged true |
+    grep -e '^| tokens' -e '^|---' -e rdma
+cat <<'TEXT'
+
+A load from DRAM costs some 13 ms beside its copy at 1,024 tokens. One DMA for each layer and K or V of a page (3.36 us each) would
+explain that and take 1.5 s of 65,536 tokens, so it is not that; vLLM's poll for what has been loaded (1 ms and a step that
+computes nothing) is a small part of it. Nothing of it is in the model. Two loads set both figures, and leave none to score:
+
+TEXT
+h20 --calibrate-loads | grep -e '^| tokens' -e '^|---' -e cpu_hit -e 'loads from' | awk '/^The/ { print "" } 1'
+cat <<'TEXT'
 
 ### gpt-oss-120b on H200, peer pull over NIXL (llm-d blog 2026-08-15)
 NIC, GPU count and KV layout are not stated. Taken: one GPU, a NIC of 400 Gb/s, all layers' KV stored whole (`engine.unified_kv`),
-as vLLM does beside a KV connector.
+as vLLM does beside a KV connector. The pull is stated to go from host memory to host memory, so a copy to the GPU follows it
+(`tiers.remote.staged`).
 
 TEXT
 awk -F, 'NR == 1 { print "tokens,tier,ttft_ms"; next } { print $1 ",recompute," $2; print $1 ",p2p_pull," $3 }' \
@@ -62,11 +81,22 @@ peer() {
     "$kvcast" validate --prefix "$pull" --calibrate --model gpt-oss-120b --gpu h200-sxm --engine.unified_kv true \
         --tiers.remote.capacity 1TiB "$@" || exit 1
 }
-peer --tiers.remote.link rdma-400
+pulls() {
+    peer --tiers.remote.staged true "$@" | grep -e '^| tokens' -e '^|---' -e p2p_pull -e 'loads from' |
+        awk '/^The/ { print "" } 1'
+    echo
+}
+peer --tiers.remote.link rdma-400 --tiers.remote.staged true
 cat <<'TEXT'
 
-The same with the rate of the path, 16.6 GB/s, fitted to the longest pull: what a NIC of 200 Gb/s (22.96 GB/s) and a copy to the
-GPU (55 GB/s) reach one after the other, 16.2 GB/s. The replay has both at once.
+In how many pieces a page is pulled is not known: above in one, here in one for each layer, then in one for each layer and K or V.
 
 TEXT
-peer --tiers.remote.link.bandwidth 16.6GB/s --tiers.remote.link.latency 0.5ms | grep -e '^| tokens' -e '^|---' -e p2p_pull
+pulls --tiers.remote.link rdma-400 --tiers.remote.io_size 32KiB
+pulls --tiers.remote.link rdma-400 --tiers.remote.io_size 16KiB
+cat <<'TEXT'
+The same in one piece with a NIC of 200 Gb/s, and with what the shortest and the longest pull say of one (400 Gb/s).
+
+TEXT
+pulls --tiers.remote.link rdma-200
+pulls --tiers.remote.link rdma-400 --calibrate-loads
