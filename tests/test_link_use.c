@@ -33,7 +33,7 @@ static void every_link_obeys_the_laws(void **state)
     for (const char *const *n = kvc_link_names(); *n; n++) {
         const struct kvc_link_profile *l = kvc_link_find(*n);
         for (double devices = 1; devices < 32; devices *= 2)
-            for (double depth = 0; depth < 300; depth = depth ? depth * 2 : 1)
+            for (double depth = 0; depth < 300; depth = depth > 0 ? depth * 2 : 1)
                 for (double op = 512; op < 1e8; op *= 2) {
                     double r = rate(l, op, depth, devices);
                     struct kvc_link_use u = use(l, op, depth, devices);

@@ -129,8 +129,10 @@ static void check_shared(const struct kvc_result *r)
     assert_true(both == 0 || (to > 0 && from > 0 && both == to + from));
 }
 
-/* Load time of the last request, from DRAM (nvme: from there), in ns, and the bytes it loads. */
-static double load_ns(const char *profile, bool nvme, double *bytes)
+enum from { DRAM, NVME, STAGED }; /* STAGED: nvme, through host memory */
+
+/* Load time of the last request in ns, and the bytes it loads. */
+static double load_ns(const char *profile, enum from from, double *bytes)
 {
     struct kvc_trace *t = trace_of(64);
     struct kvc_scenario *s = NULL;
@@ -141,7 +143,8 @@ static double load_ns(const char *profile, bool nvme, double *bytes)
     assert_int_equal(kvc_scenario_create(&s, NULL, NULL), KVC_OK);
     set(s, "model", "llama-3.1-8b");
     set(s, "gpu", "h100-sxm");
-    set(s, nvme ? "nvme" : "dram", "64GiB");
+    set(s, from == DRAM ? "dram" : "nvme", "64GiB");
+    set(s, "tiers.nvme.staged", from == STAGED ? "true" : "false");
     set(s, "engine.kv_cache_memory", "220MiB"); /* 109 pages: one prompt and a half */
     if (kvc_replay_run(&r, t, s, &o, &err) != KVC_OK)
         fail_msg("%s", err.text);
@@ -168,20 +171,49 @@ static void loads_take_what_the_closed_form_says(void **state)
         "{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"pcie5-x16\", "
         "\"read_bytes_per_s\": " FIGURE("8e9") ", \"latency_ns\": " FIGURE(
             "2e6") ", \"per_op_ns\": " FIGURE("5000") ", \"queue_depth\": " FIGURE("4") "}]}";
-    double bytes, page = 16 * 131072, ns = load_ns(NULL, false, &bytes);
+    double bytes, page = 16 * 131072, ns = load_ns(NULL, DRAM, &bytes);
     const struct kvc_link_profile *l = kvc_link_find("pcie5-x16");
     (void)state;
     assert_true(bytes > 20 * page);
     double ops = bytes / page; /* the last one is read in part */
     assert_true(fabs(ns - (l->latency_ns.value + ops * l->per_op_ns.value +
                            bytes / l->read_bytes_per_s.value * 1e9)) <= 2);
-    ns = load_ns(dram, false, &bytes);
+    ns = load_ns(dram, DRAM, &bytes);
     assert_true(fabs(ns - (30000 + ops * 5000 + bytes / 8)) <= 2);
     /* four under way at once: so many rounds, each as long as one takes */
-    ns = load_ns(depth, false, &bytes);
+    ns = load_ns(depth, DRAM, &bytes);
     double busy = 5000 + page / 8, each = 2e6 + busy;
     assert_true(each / 4 > busy);
     assert_true(fabs(ns - ceil(ceil(ops) / 4) * each) <= 2);
+}
+
+static void a_staged_load_takes_one_link_after_the_other(void **state)
+{
+    const struct kvc_link_profile *drive = kvc_link_find("nvme-gen5-x4");
+    const struct kvc_link_profile *host = kvc_link_find("pcie5-x16");
+    double bytes, page = 16 * 131072, fixed = drive->latency_ns.value + host->latency_ns.value;
+    double ns = load_ns(NULL, NVME, &bytes), own = bytes / drive->read_bytes_per_s.value * 1e9;
+    (void)state;
+    assert_true(fabs(ns - (fixed + own)) <= 2); /* the drive is the slower one */
+    ns = load_ns(NULL, STAGED, &bytes);
+    assert_true(fabs(ns - (fixed + own + bytes / host->read_bytes_per_s.value * 1e9 +
+                           bytes / page * host->per_op_ns.value)) <= 3);
+}
+
+static void a_measured_operation_replaces_operations_a_second(void **state)
+{
+    static const char text[] =
+        "{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"nvme-gen5-x4\", "
+        "\"per_op_ns\": " FIGURE("90") "}, {\"name\": \"gds\", \"latency_ns\": " FIGURE("9") "}]}";
+    struct kvc_user_profile *p = NULL;
+    struct kvc_link_profile l;
+    (void)state;
+    assert_int_equal(kvc_user_profile_parse(&p, text, strlen(text), "p.json", NULL), KVC_OK);
+    assert_true(kvc_user_link(p, "nvme-gen5-x4", &l));
+    assert_true(l.per_op_ns.value == 90 && l.ops_per_s.value == 0);
+    assert_true(kvc_user_link(p, "gds", &l));
+    assert_true(l.ops_per_s.value == kvc_link_find("gds")->ops_per_s.value);
+    kvc_user_profile_destroy(p);
 }
 
 static void both_ways_share_what_the_profile_says(void **state)
@@ -193,11 +225,11 @@ static void both_ways_share_what_the_profile_says(void **state)
         "{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"pcie5-x16\", "
         "\"read_bytes_per_s\": " FIGURE("8e9") ", \"both_bytes_per_s\": " FIGURE("60e9") "}]}";
     const struct kvc_link_profile *l = kvc_link_find("pcie5-x16");
-    double bytes, ns = load_ns(narrow, false, &bytes);
+    double bytes, ns = load_ns(narrow, DRAM, &bytes);
     double fixed = l->latency_ns.value, ops = bytes / (16 * 131072);
     (void)state;
     assert_true(fabs(ns - (fixed + bytes / 2)) <= 2); /* even alone no faster than both */
-    ns = load_ns(wide, false, &bytes);
+    ns = load_ns(wide, DRAM, &bytes);
     assert_true(fabs(ns - (fixed + ops * l->per_op_ns.value + bytes / 8)) <= 2);
 }
 
@@ -221,6 +253,8 @@ int main(void)
         cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(figures_replace_the_carried_ones_and_no_others),
         cmocka_unit_test(loads_take_what_the_closed_form_says),
+        cmocka_unit_test(a_staged_load_takes_one_link_after_the_other),
+        cmocka_unit_test(a_measured_operation_replaces_operations_a_second),
         cmocka_unit_test(both_ways_share_what_the_profile_says),
         cmocka_unit_test(a_scenario_names_its_file),
     };
