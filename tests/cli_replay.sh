@@ -108,6 +108,8 @@ report $? "--strict stops at the first with file and line"
 rc=$?
 [ $rc != 0 ] && [ -s err ] && [ ! -s x.json ]
 report $? "a model that does not fit the GPU is refused with a reason (exit $rc)"
+refused "DRAM is not staged in itself" 2 "tiers.dram.staged: dram is host memory" \
+    replay log.jsonl --model llama-3.1-8b --gpu h100-sxm --dram 1GiB --tiers.dram.staged true
 refused "KV of less than two pages names its key" 3 "^kvcast: engine.kv_cache_memory: holds less" \
     replay log.jsonl --model llama-3.1-8b --gpu h100-sxm --engine.kv_cache_memory 2MiB
 

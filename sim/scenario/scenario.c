@@ -494,6 +494,9 @@ static enum kvc_status check_tier(const struct kvc_scenario *s, size_t i, struct
     if (isnan(t->link_bytes_per_s) && (given(s, latency) || given(s, efficiency)))
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, given(s, latency) ? latency : efficiency,
                            "an own link needs its bandwidth: set %s too", bandwidth);
+    if (i == 0 && t->link_staged)
+        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "tiers.dram.staged",
+                           "dram is host memory itself: set it for nvme or remote");
     bool on_evict = t->write == KVC_WRITE_ON_EVICT || t->write == KVC_WRITE_BACK;
     uint32_t flags = 0;
     enum kvc_status st = t->admission[0] ? kvc_admission_check(t->admission, &flags, err) : KVC_OK;
