@@ -191,7 +191,7 @@ static void make_operations(const struct maker *of, struct kvc_tier_config *t,
 
     t->link_queue_depth = chance(&m, 30) ? 1 + below(&m, 8) : 0;
     t->link_io_bytes = chance(&m, 30) ? 1 + below(&m, 40) * kv_bytes_per_token : 0;
-    t->link_staged = chance(&m, 30);
+    t->link_staged = chance(&m, 30) && t != of->c->sc.tiers; /* dram is host memory */
 }
 
 static void make_tiers(struct maker *m, uint64_t kv_bytes_per_token)
