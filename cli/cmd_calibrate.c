@@ -174,6 +174,8 @@ static int run_rows(struct kvc_cli *cli, const char *out)
         return kvc_cli_fail(cli, &err);
     kvc_cli_json_begin(&j, out ? KVC_PROFILE_SCHEMA : "kvcast.calibrate.rows.v1");
     status = put_engines(&j, &v, out ? (slash ? slash + 1 : path) : NULL, &err);
+    if (status != KVC_OK && !err.file[0])
+        snprintf(err.file, sizeof err.file, "%s", path);
     kvc_engine_validation_clear(&v);
     if (status == KVC_OK && out) {
         kvc_json_close(&j);

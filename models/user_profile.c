@@ -41,6 +41,8 @@ const struct kvc_user_figure kvc_user_engine_figures[] = {
     {NULL, 0, 0, 0},
 };
 
+static const char *const kinds[] = {"measured", "fitted", "datasheet", "published", "assumed", NULL};
+
 /* ---- what a file may hold ---- */
 
 static enum kvc_status bad(const struct kvc_jval *v, const char *file, const char *field,
@@ -60,6 +62,13 @@ static enum kvc_status check_figure(const struct kvc_jval *entry, const struct k
     if (!kvc_profile_figure(entry, f->key, &figure))
         return bad(v, file, f->key, "a figure is an object with value (a number), kind and source "
                    "(texts)", err);
+    const char *const *kind = kinds;
+    while (*kind && strcmp(*kind, figure.kind) != 0)
+        kind++;
+    if (!*kind)
+        return kvc_fail_at(err, KVC_ERR_INPUT, file, kvc_jval_line(v), f->key,
+                           "kind \"%.40s\" says nothing of where the figure comes from: measured, "
+                           "fitted, datasheet, published or assumed", figure.kind);
     if (!(figure.value >= f->min && figure.value <= f->max))
         return kvc_fail_at(err, KVC_ERR_INPUT, file, kvc_jval_line(v), f->key,
                            "%g is not between %g and %g", figure.value, f->min, f->max);
@@ -123,6 +132,25 @@ static enum kvc_status check_list(const struct kvc_jval *doc, const struct list 
     return status;
 }
 
+static enum kvc_status check_keys(const struct kvc_jval *doc, const char *file,
+                                  struct kvc_error *err)
+{
+    static const char *const keys[] = {"schema", "version", "gpu", "links", "engines", "machine",
+                                       "measurements", "other_measurements", NULL};
+
+    for (const struct kvc_jval *v = kvc_jval_first(doc); v; v = kvc_jval_next(v)) {
+        size_t i = 0;
+        while (keys[i] && strcmp(keys[i], kvc_jval_key(v)) != 0)
+            i++;
+        const char *near = keys[i] ? NULL : kvc_name_nearest(kvc_jval_key(v), keys);
+        if (!keys[i])
+            return kvc_fail_at(err, KVC_ERR_INPUT, file, kvc_jval_line(v), kvc_jval_key(v),
+                               "a profile has no such part%s%s", near ? "; did you mean " : "",
+                               near ? near : "");
+    }
+    return KVC_OK;
+}
+
 static enum kvc_status check(struct kvc_user_profile *p, const char *file, struct kvc_error *err)
 {
     const char *schema = kvc_profile_string(p->doc, "schema");
@@ -135,13 +163,20 @@ static enum kvc_status check(struct kvc_user_profile *p, const char *file, struc
                            "not a profile of measured figures (schema " KVC_PROFILE_SCHEMA
                            "), as 'kvcast calibrate' and 'kvcast bench' write it%s%.64s",
                            schema ? ", but " : "", schema ? schema : "");
+    const struct kvc_jval *gpu = kvc_jval_member(p->doc, "gpu");
     p->gpu = kvc_profile_string(p->doc, "gpu");
+    if (gpu && !p->gpu)
+        return bad(gpu, file, "gpu", "the name of a GPU, in quotes ('kvcast show hardware' lists "
+                   "them)", err);
     if (p->gpu && !kvc_gpu_find(p->gpu)) {
         const char *near = kvc_name_nearest(p->gpu, kvc_gpu_names());
-        return kvc_fail_at(err, KVC_ERR_INPUT, file, 0, "gpu", "'%.64s' is not known%s%s", p->gpu,
-                           near ? "; did you mean " : "", near ? near : "");
+        return kvc_fail_at(err, KVC_ERR_INPUT, file, kvc_jval_line(gpu), "gpu",
+                           "'%.64s' is not known%s%s", p->gpu, near ? "; did you mean " : "",
+                           near ? near : "");
     }
-    enum kvc_status status = check_list(p->doc, &links, &p->links, file, err);
+    enum kvc_status status = check_keys(p->doc, file, err);
+    if (status == KVC_OK)
+        status = check_list(p->doc, &links, &p->links, file, err);
     return status == KVC_OK ? check_list(p->doc, &engines, &p->engines, file, err) : status;
 }
 

@@ -9,6 +9,7 @@
 #include "models/robust_fit.h"
 #include "studies/engine_predict.h"
 
+#define LEAST_ROWS 3       /* two figures each, four constants */
 #define A_GROUP 8          /* rows of each group that a fit looks at */
 #define SCALE 0.15         /* of residuals (logarithms): beyond it a row counts less and less */
 #define TTFT_WEIGHT 0.5    /* against TPOT */
@@ -151,6 +152,10 @@ enum kvc_status kvc_engine_calibrate(struct kvc_engine_constants *out,
         status = kvc_fail_nomem(err);
     if (status == KVC_OK)
         status = choose(&f, backend, err);
+    if (status == KVC_OK && f.n < LEAST_ROWS)
+        status = kvc_fail(err, KVC_ERR_INPUT, "%zu of its rows of %s are of the half of the "
+                          "configurations that constants are fitted to, and %d are needed at least: "
+                          "give more, of several models or batch sizes", f.n, backend, LEAST_ROWS);
     if (status == KVC_OK)
         status = kvc_robust_fit(residuals, &f, 2 * f.n, SCALE, x, error, 4, err);
     if (status == KVC_OK) {

@@ -67,6 +67,21 @@ static enum kvc_status gather(void *user, const struct kvc_kernel_label *label,
     return KVC_OK;
 }
 
+/* Of two tables for the same kernels only one would ever be looked at. */
+static enum kvc_status check_new(const struct kvc_kernel_tables *t, size_t from, const char *path,
+                                 struct kvc_error *err)
+{
+    for (size_t i = from; i < t->n; i++)
+        for (size_t k = 0; k < from; k++)
+            if (t->table[i].family == t->table[k].family &&
+                strcmp(t->table[i].key, t->table[k].key) == 0)
+                return kvc_fail_at(err, KVC_ERR_USAGE, path, 0, NULL,
+                                   "%s %s was in a file before it: put the rows of both into one "
+                                   "file, or name one of them", t->table[i].family->name,
+                                   t->table[i].key);
+    return KVC_OK;
+}
+
 /* "origin h100_sxm gemm vllm 0.24.0" */
 static void source_of(const char *path, const char *origin, char *out, size_t size)
 {
@@ -100,7 +115,10 @@ enum kvc_status kvc_kernel_calibrate(struct kvc_kernel_calibration *out, const c
         if (status == KVC_OK) {
             struct kvc_peaks peaks = kvc_peaks_of(out->gpu);
             source_of(paths[i], origin, source, sizeof source);
+            size_t from = out->tables.n;
             status = kvc_kernel_fit(&out->tables, g.family, g.row, g.n, &peaks, source, err);
+            if (status == KVC_OK)
+                status = check_new(&out->tables, from, paths[i], err);
         }
         kvc_free(g.row);
     }

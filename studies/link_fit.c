@@ -162,9 +162,8 @@ double kvc_link_both_rate(const struct kvc_link_both *b)
     return b->rows[KVC_TOWARDS_GPU] && b->rows[KVC_FROM_GPU] ? each : 2 * each;
 }
 
-/* Deals the rows out to their links. */
-static enum kvc_status deal(struct kvc_link_fits *out, struct kvc_readings *r,
-                            const char *host_link, struct kvc_error *err)
+static enum kvc_status name_links(struct kvc_readings *r, const char *host_link,
+                                  struct kvc_error *err)
 {
     for (size_t i = 0; i < r->n; i++) {
         const char *name = link_of(r, &r->row[i], host_link);
@@ -178,6 +177,16 @@ static enum kvc_status deal(struct kvc_link_fits *out, struct kvc_readings *r,
             return kvc_fail_at(err, KVC_ERR_USAGE, path, r->row[i].line, "link",
                                "no link is called '%.64s' ('kvcast show link' lists them)", name);
         snprintf(r->row[i].link, sizeof r->row[i].link, "%s", base->name);
+    }
+    return KVC_OK;
+}
+
+/* Deals the rows out to their links. */
+static enum kvc_status deal(struct kvc_link_fits *out, struct kvc_readings *r,
+                            struct kvc_error *err)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const struct kvc_link_profile *base = kvc_link_find(r->row[i].link);
         if (r->row[i].both) {
             add_both(out, base, r, &r->row[i]);
             continue;
@@ -219,7 +228,11 @@ enum kvc_status kvc_link_fits_run(struct kvc_link_fits *out, struct kvc_readings
     out->both = kvc_calloc(links + 1, sizeof *out->both);
     if (!out->fit || !out->both)
         return kvc_fail_nomem(err);
-    enum kvc_status status = deal(out, r, host_link ? host_link : guess_host_link(r), err);
+    enum kvc_status status = name_links(r, host_link ? host_link : guess_host_link(r), err);
+    if (status == KVC_OK)
+        status = kvc_readings_drop_repeats(r, err);
+    if (status == KVC_OK)
+        status = deal(out, r, err);
     for (size_t i = 0; i < out->n && status == KVC_OK; i++)
         status = fit_one(&out->fit[i], r, err);
     return status;

@@ -14,28 +14,17 @@ static void put_percent(struct kvc_json *j, const char *key, double share)
         kvc_json_double(j, key, round(share * 1e4) / 100);
 }
 
-/* Seven digits: more than any measurement is worth. */
-static double rounded(double v)
-{
-    char text[32];
-    double back = v;
-
-    snprintf(text, sizeof text, "%.7g", v);
-    sscanf(text, "%lf", &back);
-    return back;
-}
-
 static void put_figure(struct kvc_json *j, const char *key, const struct kvc_measured_fit *f,
                        size_t constant, const char *sources)
 {
     const struct kvc_fit_constant *c = &f->constant[constant];
 
     kvc_json_open_object(j, key);
-    kvc_json_double(j, "value", rounded(c->value));
+    kvc_json_double(j, "value", kvc_readings_rounded(c->value));
     kvc_json_string(j, "kind", !c->told ? "assumed" : f->n > 1 ? "fitted" : "measured");
     kvc_json_string(j, "source", sources);
     if (c->told)
-        kvc_json_double(j, "standard_error", rounded(c->error));
+        kvc_json_double(j, "standard_error", kvc_readings_rounded(c->error));
     else
         kvc_json_string(j, "because",
                         "not told by the rows, but they rule out the profile's figure");
@@ -86,7 +75,7 @@ static void put_both(struct kvc_json *j, const struct kvc_link_fits *fits,
         if (b->base != base)
             continue;
         kvc_json_open_object(j, "both_bytes_per_s");
-        kvc_json_double(j, "value", rounded(kvc_link_both_rate(b)));
+        kvc_json_double(j, "value", kvc_readings_rounded(kvc_link_both_rate(b)));
         kvc_json_string(j, "kind", "measured");
         kvc_json_string(j, "source", b->sources.buf);
         kvc_json_u64(j, "rows", b->rows[0] + b->rows[1]);
@@ -159,16 +148,16 @@ void kvc_profile_put_reading(struct kvc_json *j, const struct kvc_reading *row, 
     kvc_json_open_object(j, NULL);
     kvc_json_string(j, "link", link);
     kvc_json_string(j, "direction", row->direction == KVC_TOWARDS_GPU ? "read" : "write");
-    kvc_json_double(j, "op_bytes", rounded(row->op_bytes));
+    kvc_json_double(j, "op_bytes", row->op_bytes);
     kvc_json_double(j, "depth", row->depth); /* null: as many as it takes */
     kvc_json_bool(j, "batch", row->batch);
     if (row->both)
         kvc_json_bool(j, "both", true);
-    kvc_json_double(j, "bytes_per_s", rounded(row->bytes_per_s));
+    kvc_json_double(j, "bytes_per_s", row->bytes_per_s);
     if (isfinite(row->spread))
-        kvc_json_double(j, "spread", rounded(row->spread));
+        kvc_json_double(j, "spread", kvc_readings_rounded(row->spread));
     if (isfinite(predicted))
-        kvc_json_double(j, "predicted_bytes_per_s", rounded(predicted));
+        kvc_json_double(j, "predicted_bytes_per_s", kvc_readings_rounded(predicted));
     kvc_json_close(j);
 }
 

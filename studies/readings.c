@@ -12,6 +12,8 @@
 #include "traces/parse/stream.h"
 
 #define MOST_BYTES ((size_t)64 << 20)
+#define MOST_DEPTH 1e6
+#define MOST_NOTES 12 /* of a file */
 
 const struct kvc_reader *const kvc_readers[] = {
     &kvc_reader_bench, &kvc_reader_nvbandwidth, &kvc_reader_fio, &kvc_reader_perftest,
@@ -88,11 +90,15 @@ static enum kvc_status unknown(const struct kvc_readings_text *t, const struct k
 {
     struct kvc_text list = {0};
 
+    if (json->text[0])
+        return kvc_fail_at(err, KVC_ERR_INPUT, t->path, json->line, NULL,
+                           "its JSON is broken, or ends early, so whose output it is can't be told "
+                           "(%.200s): run the tool again", json->text);
     for (const struct kvc_reader *const *k = kvc_readers; *k; k++)
         kvc_text_addf(&list, "%s%s (--%s)", k == kvc_readers ? "" : ", ", (*k)->what, (*k)->name);
-    enum kvc_status status = kvc_fail_at(
-        err, KVC_ERR_INPUT, t->path, json->line, NULL, "no output of a tool known here: %s%s%.160s",
-        list.buf ? list.buf : "", json->text[0] ? ". As JSON it fails: " : "", json->text);
+    enum kvc_status status =
+        kvc_fail_at(err, KVC_ERR_INPUT, t->path, 0, NULL, "no output of a tool known here: %s",
+                    list.buf ? list.buf : "");
     kvc_text_clear(&list);
     return status;
 }
@@ -134,6 +140,8 @@ enum kvc_status kvc_readings_add(struct kvc_readings *r, const char *path,
                                         .reader = reader, .link = link ? link : reader->link};
         status = reader->read(r, &t, err);
         f = &r->file[r->n_files - 1];
+        if (f->notes > MOST_NOTES)
+            kvc_text_addf(&r->notes, "%s: %zu more such notes\n", f->name, f->notes - MOST_NOTES);
         if (status == KVC_OK && !f->rows)
             status = kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL,
                                  "no usable measurement in it%s%.300s",
@@ -145,53 +153,123 @@ enum kvc_status kvc_readings_add(struct kvc_readings *r, const char *path,
     return status;
 }
 
+/* ---- the same measurement twice ---- */
+
+static int compare(const struct kvc_reading *a, const struct kvc_reading *b)
+{
+    const double x[] = {a->direction, a->both, a->batch, a->op_bytes, a->depth, a->bytes_per_s};
+    const double y[] = {b->direction, b->both, b->batch, b->op_bytes, b->depth, b->bytes_per_s};
+    int order = strcmp(a->link, b->link);
+
+    for (size_t i = 0; i < sizeof x / sizeof x[0] && !order; i++)
+        order = (x[i] > y[i]) - (x[i] < y[i]);
+    return order;
+}
+
+static int by_figures(const void *a, const void *b)
+{
+    const struct kvc_reading *x = *(struct kvc_reading *const *)a;
+    const struct kvc_reading *y = *(struct kvc_reading *const *)b;
+    int order = compare(x, y);
+
+    return order ? order : (x > y) - (x < y);
+}
+
+static void say_repeats(struct kvc_readings *r, const struct kvc_readings_file *f)
+{
+    if (f->repeats)
+        kvc_text_addf(&r->notes, "%s: %zu of %zu rows stood in %s already, to the last digit: the "
+                      "same measurement, which counts once\n", f->name, f->repeats, f->rows,
+                      r->file[f->repeated].name);
+}
+
+enum kvc_status kvc_readings_drop_repeats(struct kvc_readings *r, struct kvc_error *err)
+{
+    struct kvc_reading **sorted = kvc_calloc(r->n + 1, sizeof *sorted);
+    size_t kept = 0;
+
+    if (!sorted)
+        return kvc_fail_nomem(err);
+    for (size_t i = 0; i < r->n; i++)
+        sorted[i] = &r->row[i];
+    qsort(sorted, r->n, sizeof *sorted, by_figures);
+    for (size_t i = 1, first = 0; i < r->n; i++) {
+        if (compare(sorted[first], sorted[i]) != 0) {
+            first = i;
+            continue;
+        }
+        struct kvc_readings_file *f = &r->file[sorted[i]->file];
+        f->repeats++;
+        f->repeated = sorted[first]->file;
+        sorted[i]->bytes_per_s = NAN;
+    }
+    kvc_free(sorted);
+    for (size_t i = 0; i < r->n; i++)
+        if (!isnan(r->row[i].bytes_per_s))
+            r->row[kept++] = r->row[i];
+    r->n = kept;
+    for (size_t i = 0; i < r->n_files; i++)
+        say_repeats(r, &r->file[i]);
+    return r->notes.failed ? kvc_fail_nomem(err) : KVC_OK;
+}
+
 /* ---- for readers ---- */
+
+double kvc_readings_rounded(double v)
+{
+    char text[32];
+    double back = v;
+
+    snprintf(text, sizeof text, "%.7g", v);
+    sscanf(text, "%lf", &back);
+    return back;
+}
+
+/* Wider than any link, storage or queue there is; endless depth stands for "as many as it takes". */
+static bool is_sensible(const struct kvc_reading *row)
+{
+    return row->bytes_per_s >= 1e3 && row->bytes_per_s <= 1e13 && row->op_bytes >= 1 &&
+           row->op_bytes <= 1e12 && row->depth >= 1 &&
+           (row->depth <= MOST_DEPTH || isinf(row->depth));
+}
 
 enum kvc_status kvc_readings_row(struct kvc_readings *r, const struct kvc_reading *row,
                                  struct kvc_error *err)
 {
     struct kvc_readings_file *f = &r->file[r->n_files - 1];
 
-    if (!(row->bytes_per_s > 0 && row->bytes_per_s < 1e15 && row->op_bytes >= 1 &&
-          row->op_bytes < 1e15 && row->depth >= 1))
-        return kvc_fail_at(err, KVC_ERR_INPUT, f->path, row->line, NULL,
-                           "%g bytes an operation, %g at once, at %g bytes per second make no "
-                           "sense", row->op_bytes, row->depth, row->bytes_per_s);
+    if (!is_sensible(row)) {
+        kvc_readings_note(r, "line %llu: %g bytes an operation, %g at once, at %g bytes per second "
+                          "make no sense: left out; measure it again",
+                          (unsigned long long)row->line, row->op_bytes, row->depth,
+                          row->bytes_per_s);
+        return KVC_OK;
+    }
     if (!kvc_grow((void **)&r->row, &r->cap, r->n + 1, sizeof *r->row))
         return kvc_fail_nomem(err);
-    r->row[r->n] = *row;
-    r->row[r->n++].file = (uint32_t)(r->n_files - 1);
+    struct kvc_reading *to = &r->row[r->n++];
+    *to = *row;
+    to->op_bytes = round(row->op_bytes);
+    to->bytes_per_s = kvc_readings_rounded(row->bytes_per_s);
+    to->file = (uint32_t)(r->n_files - 1);
     f->rows++;
     return KVC_OK;
 }
 
-static void add_note(struct kvc_readings *r, const char *fmt, va_list args)
-{
-    char text[320], line[480];
-
-    vsnprintf(text, sizeof text, fmt, args);
-    snprintf(line, sizeof line, "%s: %s\n", r->file[r->n_files - 1].name, text);
-    if (!r->notes.buf || !strstr(r->notes.buf, line)) /* the same said once */
-        kvc_text_add(&r->notes, line);
-}
-
-void kvc_readings_skip(struct kvc_readings *r, const char *fmt, ...)
-{
-    va_list args;
-
-    r->file[r->n_files - 1].skipped++;
-    va_start(args, fmt);
-    add_note(r, fmt, args);
-    va_end(args);
-}
-
 void kvc_readings_note(struct kvc_readings *r, const char *fmt, ...)
 {
+    struct kvc_readings_file *f = &r->file[r->n_files - 1];
+    char text[320], line[480];
     va_list args;
 
     va_start(args, fmt);
-    add_note(r, fmt, args);
+    vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
+    snprintf(line, sizeof line, "%s: %s\n", f->name, text);
+    if (r->notes.buf && strstr(r->notes.buf, line)) /* the same said once */
+        return;
+    if (f->notes++ < MOST_NOTES)
+        kvc_text_add(&r->notes, line);
 }
 
 const char *kvc_readings_line(const char **at, size_t *n)

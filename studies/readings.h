@@ -30,7 +30,9 @@ struct kvc_readings_file {
     const struct kvc_reader *reader;
     const char *link;   /* name of its link's profile */
     char version[64];   /* of the tool, "" = not stated */
-    size_t rows, skipped;
+    size_t rows, notes;
+    size_t repeats;    /* of its rows; one of them stands in file number repeated, too */
+    uint32_t repeated;
 };
 
 struct kvc_readings { /* all zero = empty */
@@ -74,13 +76,17 @@ enum kvc_status kvc_readings_add(struct kvc_readings *r, const char *path,
 enum kvc_status kvc_readings_open(struct kvc_readings_text *t, const char *path, size_t most,
                                   struct kvc_error *err);
 void kvc_readings_text_clear(struct kvc_readings_text *t);
+/* Rows that equal an earlier one in all figures are that measurement again: they go, with a note.
+ * Links must be named. */
+enum kvc_status kvc_readings_drop_repeats(struct kvc_readings *r, struct kvc_error *err);
+/* Seven digits: more than any measurement is worth, and what profiles keep of one. */
+double kvc_readings_rounded(double v);
 void kvc_readings_clear(struct kvc_readings *r);
 
-/* For readers: a row of the file that is being read; a row left out, with the reason. */
+/* For readers: a row of the file that is being read, left out with a note where it makes no sense;
+ * a note on that file. */
 enum kvc_status kvc_readings_row(struct kvc_readings *r, const struct kvc_reading *row,
                                  struct kvc_error *err);
-KVC_PRINTF(2, 3)
-void kvc_readings_skip(struct kvc_readings *r, const char *fmt, ...);
 KVC_PRINTF(2, 3)
 void kvc_readings_note(struct kvc_readings *r, const char *fmt, ...);
 /* The next line of text from *at on, its length in *n; NULL: there is none. */

@@ -33,7 +33,7 @@ static enum kvc_status read(struct kvc_readings *r, const struct kvc_readings_te
                                   .spread = kvc_profile_number(v, "spread", NAN),
                                   .line = kvc_jval_line(v)};
         if (!link) {
-            kvc_readings_skip(r, "figures of no link (memory, zstd, kernels) are not fitted");
+            kvc_readings_note(r, "figures of no link (memory, zstd, kernels) are not fitted");
             continue;
         }
         if (batch)

@@ -8,13 +8,15 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "studies/readings.h"
 
 struct group { /* jobs that ran at once */
-    uint64_t id;
+    double id;
     size_t jobs;
     double bytes_per_s[2], ops_per_s[2], depth, numjobs, op_bytes;
     bool mixed, failed, cached, many_sizes;
+    const char *wrong, *value; /* an option that is no number, and what it says */
     uint64_t line;
 };
 
@@ -34,13 +36,18 @@ static const char *option(const struct kvc_jval *job, const struct kvc_jval *all
     return NULL;
 }
 
-static double whole_option(const struct kvc_jval *job, const struct kvc_jval *all,
+/* 1 where it is not stated, fio's default. */
+static double whole_option(struct group *g, const struct kvc_jval *job, const struct kvc_jval *all,
                            const char *name)
 {
     const char *text = option(job, all, name, NULL);
-    double v = text ? strtod(text, NULL) : 1;
+    uint64_t v = 1;
 
-    return v >= 1 ? v : 1;
+    if (text && (kvc_parse_u64(text, name, &v, NULL) != KVC_OK || v < 1 || v > 1000000)) {
+        g->wrong = name;
+        g->value = text;
+    }
+    return (double)v;
 }
 
 static double number(const struct kvc_jval *v, const char *key)
@@ -56,7 +63,7 @@ static double rate_of(const struct kvc_jval *side)
 {
     double bytes = number(side, "bw_bytes");
 
-    return bytes > 0 ? bytes : number(side, "bw") * 1024;
+    return bytes != 0 ? bytes : number(side, "bw") * 1024;
 }
 
 static bool waits_for_each(const char *engine)
@@ -77,7 +84,7 @@ static bool truth(const char *text)
 static void add_job(struct group *g, const struct kvc_jval *job, const struct kvc_jval *all)
 {
     const char *rw = option(job, all, "rw", "readwrite");
-    double depth = whole_option(job, all, "iodepth"), ops = 0, bytes = 0;
+    double depth = whole_option(g, job, all, "iodepth"), ops = 0, bytes = 0;
     const char *const sides[] = {"read", "write"};
 
     if (waits_for_each(option(job, all, "ioengine", NULL)))
@@ -97,7 +104,7 @@ static void add_job(struct group *g, const struct kvc_jval *job, const struct kv
     g->failed |= number(job, "error") != 0;
     g->cached |= !truth(option(job, all, "direct", NULL));
     g->depth += depth;
-    g->numjobs = whole_option(job, all, "numjobs");
+    g->numjobs = whole_option(g, job, all, "numjobs");
     g->jobs++;
 }
 
@@ -106,16 +113,23 @@ static enum kvc_status end_group(struct kvc_readings *r, const struct group *g,
 {
     enum kvc_status status = KVC_OK;
     bool both = g->bytes_per_s[0] > 0 && g->bytes_per_s[1] > 0;
+    unsigned long long line = g->line;
 
     if (g->failed)
-        kvc_readings_skip(r, "a job ended with an error");
+        kvc_readings_note(r, "line %llu: the job ended with an error: left out; run it again", line);
+    else if (g->wrong)
+        kvc_readings_note(r, "line %llu: %s \"%.40s\" is no whole number from 1 to 1000000: left "
+                          "out; run the job again", line, g->wrong, g->value);
+    else if (g->bytes_per_s[0] == 0 && g->bytes_per_s[1] == 0)
+        kvc_readings_note(r, "line %llu: the job read and wrote nothing: left out; run it again",
+                          line);
     else if (g->cached)
-        kvc_readings_skip(r,
+        kvc_readings_note(r,
                           "jobs without direct=1 measure the page cache: run fio with --direct=1");
     else if (g->mixed || both)
-        kvc_readings_skip(r, "reads and writes at once: a link's profile has each by itself");
+        kvc_readings_note(r, "reads and writes at once: a link's profile has each by itself");
     else if (g->many_sizes)
-        kvc_readings_skip(r,
+        kvc_readings_note(r,
                           "jobs of other sizes ran at the same time: put --stonewall between them");
     else
         for (int i = 0; i < 2 && status == KVC_OK; i++) {
@@ -124,7 +138,7 @@ static enum kvc_status end_group(struct kvc_readings *r, const struct group *g,
                 /* one entry stands for all of its clones, unless each has its own */
                 .depth = g->depth * (g->jobs == 1 ? g->numjobs : 1),
                 .bytes_per_s = g->bytes_per_s[i], .spread = NAN, .line = g->line};
-            if (row.bytes_per_s > 0)
+            if (row.bytes_per_s != 0)
                 status = kvc_readings_row(r, &row, err);
         }
     return status;
@@ -147,7 +161,7 @@ static enum kvc_status read(struct kvc_readings *r, const struct kvc_readings_te
         return kvc_fail_at(err, KVC_ERR_INPUT, t->path, kvc_jval_line(jobs), "jobs", "is no list");
     for (const struct kvc_jval *j = kvc_jval_first(jobs); j && status == KVC_OK;
          j = kvc_jval_next(j)) {
-        uint64_t id = (uint64_t)number(j, "groupid");
+        double id = number(j, "groupid");
         if (g.jobs && id != g.id) {
             status = end_group(r, &g, err);
             g = (struct group){0};

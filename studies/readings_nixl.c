@@ -28,8 +28,9 @@ static void read_header(struct table *t, const char *text, size_t n)
     static const struct {
         const char *name;
         double unit;
-    } rates[] = {{"B/W (GB/Sec)", 1e9}, {"B/W (GiB/Sec)", 1073741824}, {"B/W (MiB/Sec)", 1048576}};
-    size_t best = 3;
+    } rates[] = {{"B/W (GB/Sec)", 1e9}, {"B/W (GiB/Sec)", 1073741824}, {"B/W (MiB/Sec)", 1048576},
+                 {"B/W (MB/Sec)", 1e6}};
+    size_t best = sizeof rates / sizeof rates[0];
 
     *t = (struct table){0, MOST_COLUMNS, MOST_COLUMNS, MOST_COLUMNS, MOST_COLUMNS, 0};
     for (size_t i = 0; i < n && t->n < MOST_COLUMNS; t->n++) {
@@ -54,6 +55,14 @@ static void read_header(struct table *t, const char *text, size_t n)
     }
 }
 
+static void begin_table(struct run *x, const char *text, size_t n, uint64_t line)
+{
+    read_header(&x->table, text, n);
+    if (x->table.rate == MOST_COLUMNS)
+        kvc_readings_note(x->r, "line %llu: no column B/W in GB/Sec, GiB/Sec, MB/Sec or MiB/Sec: its "
+                          "table is left out", (unsigned long long)line);
+}
+
 static enum kvc_status read_row(struct run *x, const char *text, size_t n, uint64_t line,
                                 struct kvc_error *err)
 {
@@ -70,8 +79,9 @@ static enum kvc_status read_row(struct run *x, const char *text, size_t n, uint6
         if (!k)
             break;
         v[got] = kvc_readings_number(text + i, k);
-        if (isnan(v[got++]))
+        if (isnan(v[got]) && !got)
             return KVC_OK; /* not a row of figures */
+        got++;
         i += k;
     }
     if (got <= t->block || got <= t->rate || !got)
@@ -99,8 +109,7 @@ static void read_setting(struct run *x, const char *text, size_t n)
         x->direction = memchr(colon, 'R', left) && !memchr(colon + 1, 'W', left) ? KVC_TOWARDS_GPU
                                                                                 : KVC_FROM_GPU;
     } else if (strncmp(text, "Num threads", 11) == 0) {
-        double v = kvc_readings_number(colon + 1, left);
-        x->threads = v >= 1 ? v : 1;
+        x->threads = kvc_readings_number(colon + 1, left);
     }
 }
 
@@ -121,7 +130,7 @@ static enum kvc_status read(struct kvc_readings *r, const struct kvc_readings_te
     while (status == KVC_OK && (text = kvc_readings_line(&at, &n))) {
         line++;
         if (n > 14 && strncmp(text, "Block Size (B)", 14) == 0)
-            read_header(&x.table, text, n);
+            begin_table(&x, text, n, line);
         else if (x.table.n)
             status = read_row(&x, text, n, line, err);
         else

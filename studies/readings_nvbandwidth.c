@@ -2,6 +2,7 @@
  * nvbandwidth, text and --json: copies between host and GPU, a matrix of GB/s a test. Each value
  * is a run of copies of one buffer back to back, 512 MiB unless --bufferSize says otherwise. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -40,21 +41,51 @@ static bool is_kernel_copy(size_t test)
 /* Copy engines are what a transfer uses; copies by a kernel count only where there is no other. */
 struct found {
     struct kvc_readings *r;
-    double bytes;
+    double bytes, unit; /* of the buffer; bytes a second that a 1 of the test's matrix is */
     bool by_engine[2];
     size_t others;
 };
 
-static enum kvc_status add(struct found *f, size_t test, double gb_s, uint64_t line,
+/* As stated above a matrix: "memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)"; NAN: another than
+ * is known. */
+static double unit_in(const char *text, size_t n)
+{
+    static const struct {
+        const char *name;
+        double bytes_per_s;
+    } units[] = {{"(GB/s)", 1e9}, {"(MB/s)", 1e6}, {"(GiB/s)", 1073741824}, {"(MiB/s)", 1048576}};
+    const char *per = NULL;
+
+    for (size_t i = 0; i + 3 <= n; i++)
+        per = strncmp(text + i, "/s)", 3) == 0 ? text + i + 3 : per;
+    for (size_t i = 0; per && i < sizeof units / sizeof units[0]; i++) {
+        size_t k = strlen(units[i].name);
+        if ((size_t)(per - text) >= k && strncmp(per - k, units[i].name, k) == 0)
+            return units[i].bytes_per_s;
+    }
+    return per ? NAN : 1e9;
+}
+
+/* A cell of a matrix; N/A stands where there is no such pair. */
+static enum kvc_status add(struct found *f, size_t test, const char *text, size_t n, uint64_t line,
                            struct kvc_error *err)
 {
+    double value = kvc_readings_number(text, n);
     const struct kvc_reading row = {.direction = tests[test].direction, .both = tests[test].both,
                                     .op_bytes = f->bytes,
-                                    .depth = INFINITY, .bytes_per_s = gb_s * 1e9, .spread = NAN,
+                                    .depth = INFINITY, .bytes_per_s = value * f->unit, .spread = NAN,
                                     .line = line};
 
+    if (n == 3 && strncmp(text, "N/A", 3) == 0)
+        return KVC_OK;
+    if (!isfinite(row.bytes_per_s)) {
+        kvc_readings_note(f->r, "line %llu: %s says \"%.*s\", which is no bandwidth in a known unit "
+                          "(GB/s): left out; run it again", (unsigned long long)line,
+                          tests[test].name, n < 40 ? (int)n : 40, text);
+        return KVC_OK;
+    }
     if (is_kernel_copy(test) && f->by_engine[row.direction]) {
-        kvc_readings_skip(f->r, "%s left out beside the copy engine's figure", tests[test].name);
+        kvc_readings_note(f->r, "%s left out beside the copy engine's figure", tests[test].name);
         return KVC_OK;
     }
     f->by_engine[row.direction] |= !is_kernel_copy(test);
@@ -74,17 +105,8 @@ static void tell(struct found *f, bool stated)
 
 /* ---- text ---- */
 
-static bool value_row(const char *text, size_t n)
-{
-    size_t i = 0;
-
-    while (i < n && (text[i] == ' ' || (text[i] >= '0' && text[i] <= '9') || text[i] == '.' ||
-                     text[i] == 'N' || text[i] == '/' || text[i] == 'A'))
-        i++;
-    return i == n && n && strspn(text, " ") < n;
-}
-
-/* "Running NAME.", a line on what is shown, a line of columns, then rows: index, values. */
+/* "Running NAME.", a line on what is shown and its unit, a line of columns, then rows: index,
+ * values. */
 static enum kvc_status add_row(struct found *f, size_t test, const char *text, size_t n,
                                uint64_t line, struct kvc_error *err)
 {
@@ -96,13 +118,19 @@ static enum kvc_status add_row(struct found *f, size_t test, const char *text, s
         size_t k = strcspn(text + i, " \r\n");
         if (i >= n || !k)
             break;
-        double v = kvc_readings_number(text + i, k);
-        if (!index && v > 0)
-            status = add(f, test, v, line, err);
+        if (!index)
+            status = add(f, test, text + i, k, line, err);
         index = false;
         i += k;
     }
     return status;
+}
+
+static bool starts_with_number(const char *text, size_t n)
+{
+    size_t blanks = strspn(text, " ");
+
+    return blanks < n && text[blanks] >= '0' && text[blanks] <= '9';
 }
 
 static enum kvc_status read_text(struct found *f, const char *at, struct kvc_error *err)
@@ -122,9 +150,12 @@ static enum kvc_status read_text(struct found *f, const char *at, struct kvc_err
             test = test_of(text + 8, name);
             f->others += test == N_TESTS;
             rows = 0;
+            f->unit = 1e9;
         } else if (strncmp(text, "SUM ", 4) == 0 || n == 0) {
             test = n ? N_TESTS : test;
-        } else if (test < N_TESTS && value_row(text, n) && rows++ > 0) {
+        } else if (test < N_TESTS && !starts_with_number(text, n)) {
+            f->unit = rows ? f->unit : unit_in(text, n);
+        } else if (test < N_TESTS && rows++ > 0) {
             status = add_row(f, test, text, n, line, err);
         }
     }
@@ -133,19 +164,24 @@ static enum kvc_status read_text(struct found *f, const char *at, struct kvc_err
 
 /* ---- JSON ---- */
 
-static double cell_of(const struct kvc_jval *v)
+/* Newer versions quote their numbers. */
+static enum kvc_status add_cell(struct found *f, size_t test, const struct kvc_jval *v,
+                                struct kvc_error *err)
 {
+    char number[32];
+    const char *text = kvc_jval_string(v);
     double value = NAN;
-    const char *text = kvc_jval_string(v); /* newer versions quote their numbers */
 
-    if (text)
-        return kvc_readings_number(text, strlen(text));
-    return kvc_jval_number(v, &value) ? value : NAN;
+    if (!text) {
+        snprintf(number, sizeof number, "%.9g", kvc_jval_number(v, &value) ? value : NAN);
+        text = number;
+    }
+    return add(f, test, text, strlen(text), kvc_jval_line(v), err);
 }
 
 static enum kvc_status read_case(struct found *f, const struct kvc_jval *c, struct kvc_error *err)
 {
-    const struct kvc_jval *name = kvc_jval_member(c, "name"), *m;
+    const struct kvc_jval *name = kvc_jval_member(c, "name"), *m, *m_unit;
     const char *text = name ? kvc_jval_string(name) : NULL;
     size_t test = text ? test_of(text, strlen(text)) : N_TESTS;
     enum kvc_status status = KVC_OK;
@@ -156,14 +192,16 @@ static enum kvc_status read_case(struct found *f, const struct kvc_jval *c, stru
     }
     m = kvc_jval_member(c, "bandwidth_matrix");
     if (!m) {
-        kvc_readings_skip(f->r, "%s has no figures: it was waived or failed", text);
+        kvc_readings_note(f->r, "%s has no figures: it was waived or failed", text);
         return KVC_OK;
     }
+    m_unit = kvc_jval_member(c, "bandwidth_description");
+    text = m_unit ? kvc_jval_string(m_unit) : NULL;
+    f->unit = text ? unit_in(text, strlen(text)) : 1e9;
     for (const struct kvc_jval *row = kvc_jval_first(m); row; row = kvc_jval_next(row))
         for (const struct kvc_jval *v = kvc_jval_first(row); v && status == KVC_OK;
              v = kvc_jval_next(v))
-            if (cell_of(v) > 0)
-                status = add(f, test, cell_of(v), kvc_jval_line(v), err);
+            status = add_cell(f, test, v, err);
     return status;
 }
 

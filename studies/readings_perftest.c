@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "studies/readings.h"
 
+#define SEND_TEST "send tests involve the other side's CPU: use ib_read_bw, ib_write_bw"
+
 enum tool { NONE, BW, LAT };
 
 struct test { /* what the lines above a table say */
@@ -15,7 +17,7 @@ struct test { /* what the lines above a table say */
     enum kvc_towards direction;
     bool both, send;
     double depth, qps, outstanding;
-    char unit; /* of a table's bandwidths: G(bit), M(iB) or 0 */
+    char unit; /* of a table's bandwidths: G(bit), M(iB), 0: not stated, ?: another */
 };
 
 static double under_way(const struct test *t)
@@ -39,6 +41,14 @@ static double rate_of(double average, double size, double messages, char unit)
     return by_messages;
 }
 
+/* Messages a second are rounded to one a second: few of them tell little. */
+static bool is_unit_wrong(double rate, double size, double messages)
+{
+    double by_messages = messages * 1e6 * size;
+
+    return messages >= 1e-4 && rate > 0 && !(fabs(log(rate / by_messages)) < 0.1);
+}
+
 static enum kvc_status add_bw(struct kvc_readings *r, const struct test *t, double size,
                               double average, double messages, uint64_t line,
                               struct kvc_error *err)
@@ -48,13 +58,18 @@ static enum kvc_status add_bw(struct kvc_readings *r, const struct test *t, doub
                               .spread = NAN, .line = line};
 
     if (t->both) {
-        kvc_readings_skip(r,
+        kvc_readings_note(r,
                           "a bidirectional test (-b) measures both directions' sum: run without");
         return KVC_OK;
     }
     if (t->send) {
-        kvc_readings_skip(r,
-                          "send tests involve the other side's CPU: use ib_read_bw, ib_write_bw");
+        kvc_readings_note(r, SEND_TEST);
+        return KVC_OK;
+    }
+    if (is_unit_wrong(row.bytes_per_s, size, messages)) {
+        kvc_readings_note(r, "line %llu: bandwidth and messages a second are a factor of %.3g apart, "
+                          "so its unit isn't sure: left out; run with --report_gbits",
+                          (unsigned long long)line, row.bytes_per_s / (messages * 1e6 * size));
         return KVC_OK;
     }
     return kvc_readings_row(r, &row, err);
@@ -67,8 +82,13 @@ static enum kvc_status add_lat(struct kvc_readings *r, const struct test *t, dou
     const struct kvc_reading row = {.direction = t->direction, .op_bytes = size, .depth = 1,
                                     .bytes_per_s = size / us * 1e6, .spread = NAN, .line = line};
 
-    if (!(us > 0) || t->send) {
-        kvc_readings_skip(r, "a latency of %g us of a send or unknown test is not used", us);
+    if (t->send) {
+        kvc_readings_note(r, SEND_TEST);
+        return KVC_OK;
+    }
+    if (!(us > 0)) {
+        kvc_readings_note(r, "line %llu: a latency of %g us makes no sense: left out; run it again",
+                          (unsigned long long)line, us);
         return KVC_OK;
     }
     return kvc_readings_row(r, &row, err);
@@ -140,6 +160,15 @@ static bool has(const char *text, size_t n, const char *word)
     return at && at + strlen(word) <= text + n;
 }
 
+static char unit_of(const char *header, size_t n)
+{
+    if (has(header, n, "Gb/sec"))
+        return 'G';
+    if (has(header, n, "MiB/sec") || has(header, n, "MB/sec"))
+        return 'M';
+    return has(header, n, "/sec]") ? '?' : 0;
+}
+
 static enum kvc_status read_tables(struct kvc_readings *r, const char *at, struct kvc_error *err)
 {
     struct test t = {0};
@@ -160,9 +189,11 @@ static enum kvc_status read_tables(struct kvc_readings *r, const char *at, struc
             table = false;
         } else if (has(text, n, "#bytes")) {
             table = true;
-            t.unit = has(text, n, "Gb/sec")                              ? 'G'
-                     : has(text, n, "MiB/sec") || has(text, n, "MB/sec") ? 'M'
-                                                                         : 0;
+            t.unit = unit_of(text, n);
+            if (t.unit == '?')
+                kvc_readings_note(r, "line %llu: its bandwidths are neither in Gb/sec nor in "
+                                  "MiB/sec: the messages per second count",
+                                  (unsigned long long)line);
             if (!t.tool)
                 kvc_readings_note(r, "does not say which test it is: taken as ib_write_bw");
             if (!t.tool)
@@ -203,7 +234,7 @@ static enum kvc_status read_json(struct kvc_readings *r, const struct kvc_jval *
     name_test(&t, name && kvc_jval_string(name) ? kvc_jval_string(name) : "");
     for (const struct kvc_jval *v = list ? kvc_jval_first(results) : results;
          v && status == KVC_OK; v = list ? kvc_jval_next(v) : NULL) {
-        if (number(v, "BW_average") > 0)
+        if (kvc_jval_member(v, "BW_average"))
             status = add_bw(r, &t, number(v, "MsgSize"), number(v, "BW_average"),
                             number(v, "MsgRate"), kvc_jval_line(v), err);
         else

@@ -236,7 +236,7 @@ static void what_is_none_of_them_is_refused(void **state)
         const struct kvc_reader *reader;
     } c[] = {
         {"hello\n", "no output of a tool known here", NULL},
-        {"{\"fio version\": \"fio-3.36\", \"jobs\": [", "As JSON it fails", NULL},
+        {"{\"fio version\": \"fio-3.36\", \"jobs\": [", "its JSON is broken", NULL},
         {"{\"fio version\": \"fio-3.36\", \"jobs\": 1}", "is no list", NULL},
         {"{\"fio version\": \"fio-3.36\", \"jobs\": []}", "no usable measurement", NULL},
         {"hello\n", "does not look like the output of fio", &kvc_reader_fio},
@@ -257,6 +257,74 @@ static void what_is_none_of_them_is_refused(void **state)
             fail_msg("%s: %s", c[i].text, err.text);
         kvc_readings_clear(&r);
     }
+}
+
+/* Beside a row that makes sense each of these stands with one that doesn't: that one is named, with
+ * its line, and the other counts. */
+static void what_makes_no_sense_is_left_out_and_named(void **state)
+{
+#define FIO(jobs) "{\"fio version\":\"fio-3.36\",\"global options\":{\"direct\":\"1\"},\"jobs\":[\n" \
+    FIO_JOB("0", "\"rw\":\"read\"", SIDE("1000000", "100"), "") ",\n" jobs "]}"
+    static const struct {
+        const char *text, *words;
+    } c[] = {
+        {FIO(FIO_JOB("1", "\"rw\":\"read\",\"iodepth\":\"1e20\"", SIDE("9000000", "100"), "")),
+         "line 3: iodepth \"1e20\" is no whole number"},
+        {FIO(FIO_JOB("1", "\"rw\":\"read\"", SIDE("-5", "100"), "")), "line 3: -0.05 bytes an"},
+        {FIO(FIO_JOB("1", "\"rw\":\"read\"", SIDE("0", "0"), "")), "line 3: the job read and wrote "
+         "nothing"},
+        {"nvbandwidth Version: v0.8\nRunning host_to_device_memcpy_ce.\nmemcpy CE (GB/s)\n    0    1\n"
+         " 0    55.37    nan\n", "line 5: host_to_device_memcpy_ce says \"nan\""},
+        {"nvbandwidth Version: v0.8\nRunning host_to_device_memcpy_ce.\nmemcpy CE (GB/s)\n    0\n"
+         " 0    55.37\nRunning device_to_host_memcpy_ce.\nmemcpy CE (Tb/s)\n    0\n 0    5.1\n",
+         "line 9: device_to_host_memcpy_ce says \"5.1\", which is no bandwidth in a known unit"},
+        {" RDMA_Read BW Test\n #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n"
+         " 65536 1000 390.3 388.0 0.740\n 131072 1000 0 0 0\n", "line 4: 131072 bytes an operation"},
+        {" RDMA_Read BW Test\n #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n"
+         " 65536 1000 390.3 388.0 0.740\n 131072 1000 48500 48500 0.370\n",
+         "line 4: bandwidth and messages a second are a factor of 125 apart"},
+        {"Op type : READ\nBlock Size (B)      Batch Size     B/W (GB/Sec)   Avg Lat. (us)\n"
+         "4096                1              0.027182       602.8\n"
+         "8192                1              nan            602.8\n", "line 4: 8192 bytes an"},
+        {"{\"schema\":\"kvcast.profile.v1\",\"measurements\":[\n{\"link\":\"gds\",\"op_bytes\":4096,"
+         "\"bytes_per_s\":1e9},\n{\"link\":\"gds\",\"op_bytes\":4096,\"bytes_per_s\":0}]}",
+         "line 3: 4096 bytes an"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof c / sizeof c[0]; i++) {
+        struct kvc_readings r = {0};
+        struct kvc_error err = {0};
+        write_text(c[i].text);
+        if (kvc_readings_add(&r, path, NULL, NULL, &err) != KVC_OK)
+            fail_msg("%zu: %s", i, err.text);
+        if (r.n != 1 || !noted(&r, c[i].words))
+            fail_msg("%zu: %zu rows; %s", i, r.n, r.notes.buf);
+        kvc_readings_clear(&r);
+    }
+#undef FIO
+}
+
+/* A file again, a row again in one file, and another that differs in one figure. */
+static void the_same_measurement_counts_once(void **state)
+{
+#define ROW(bytes, rate) "{\"link\":\"gds\",\"op_bytes\":" bytes ",\"bytes_per_s\":" rate "}"
+    struct kvc_readings r;
+    struct kvc_error err = {0};
+    (void)state;
+    read_text(&r, "{\"schema\":\"kvcast.profile.v1\",\"measurements\":[" ROW("4096", "1e9") ","
+              ROW("8192", "1e9") "," ROW("4096", "1.000001e9") "," ROW("4096", "1000000000.4") "]}",
+              &kvc_reader_bench);
+    assert_int_equal(kvc_readings_add(&r, path, NULL, NULL, &err), KVC_OK);
+    assert_int_equal(r.n, 8);
+    assert_int_equal(kvc_readings_drop_repeats(&r, &err), KVC_OK);
+    assert_int_equal(r.n, 3);
+    expect(&r, 0, KVC_TOWARDS_GPU, 4096, INFINITY, 1e9);
+    expect(&r, 1, KVC_TOWARDS_GPU, 8192, INFINITY, 1e9);
+    expect(&r, 2, KVC_TOWARDS_GPU, 4096, INFINITY, 1.000001e9);
+    assert_true(noted(&r, ": 1 of 4 rows stood in"));
+    assert_true(noted(&r, ": 4 of 4 rows stood in"));
+    kvc_readings_clear(&r);
+#undef ROW
 }
 
 /* Damaged files of each tool: read or refused, never worse. */
@@ -321,6 +389,8 @@ int main(void)
         cmocka_unit_test(perftest_json_tells_its_unit_by_the_messages),
         cmocka_unit_test(nixlbench_tables_of_old_and_new),
         cmocka_unit_test(what_is_none_of_them_is_refused),
+        cmocka_unit_test(what_makes_no_sense_is_left_out_and_named),
+        cmocka_unit_test(the_same_measurement_counts_once),
         cmocka_unit_test(damage_does_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, cleanup);

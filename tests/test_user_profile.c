@@ -33,6 +33,11 @@ static void what_is_wrong_is_named(void **state)
         {"{}", "schema", "kvcast calibrate"},
         {"{\"schema\": \"kvcast.kernels.v2\"}", "schema", "but kvcast.kernels.v2"},
         {"{\"schema\": \"kvcast.profile.v1\", \"gpu\": \"h100\"}", "gpu", "'h100'"},
+        {"{\"schema\": \"kvcast.profile.v1\", \"gpu\": 100}", "gpu", "in quotes"},
+        {"{\"schema\": \"kvcast.profile.v1\", \"link\": []}", "link", "did you mean links"},
+        {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"gds\", \"latency_ns\": "
+         "{\"value\": 1, \"kind\": \"guess\", \"source\": \"-\"}}]}", "latency_ns",
+         "kind \"guess\""},
         {"{\"schema\": \"kvcast.profile.v1\", \"links\": 1}", "links", "a list"},
         {"{\"schema\": \"kvcast.profile.v1\", \"links\": [1]}", "name", "object"},
         {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"pcie5x16\"}]}", "name",
