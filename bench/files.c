@@ -22,7 +22,6 @@
 #define ALIGN 4096
 #define PIECE ((size_t)4 << 20)
 #define MOST_DEPTH 64
-#define LEAST_FILE ((uint64_t)32 << 20)
 
 struct files {
     const struct kvc_bench_options *o;
@@ -55,10 +54,6 @@ static enum kvc_status check_room(const struct files *f, struct kvc_error *err)
     char need[32];
 
     kvc_format_bytes(f->bytes, need, sizeof need);
-    if (f->bytes < LEAST_FILE)
-        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "file-size",
-                           "a file below 32 MiB may lie in "
-                           "the drive's own cache; give more");
     if (statvfs(f->folder, &s) == 0 &&
         (double)s.f_bavail * (double)s.f_frsize < 1.1 * (double)f->bytes)
         return kvc_fail_at(err, KVC_ERR_IO, f->folder, 0, NULL,

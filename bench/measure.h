@@ -8,6 +8,7 @@
 #include <kvcast/kvcast.h>
 
 #define KVC_BENCH_REPEATS 15 /* at most */
+#define KVC_BENCH_LEAST_FILE ((uint64_t)32 << 20) /* less may lie in a drive's own cache */
 
 struct kvc_bench_row {
     const char *what;       /* "memory copy", "file read", "file write", "zstd compress",
@@ -33,7 +34,7 @@ struct kvc_bench_sink {
 struct kvc_bench_options {
     bool quick;
     const char *folder;  /* where the file of the file reads lies; NULL: $TMPDIR, else /tmp */
-    uint64_t file_bytes; /* its size; 0: 1 GiB, quick 256 MiB */
+    uint64_t file_bytes; /* its size, at least KVC_BENCH_LEAST_FILE; 0: 1 GiB, quick 256 MiB */
     uint32_t gpu;        /* which device */
     bool dma; /* copies of blocks that are about the host link: one each, not by a kernel */
 };

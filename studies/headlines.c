@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "models/models.h"
 
 const char *kvc_headline_verdict_name(enum kvc_headline_verdict verdict)
@@ -71,7 +72,7 @@ static void judge(struct kvc_headline_result *r)
 static bool wanted(const char *id, const char *const *ids, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (strcmp(id, ids[i]) == 0)
+        if (kvc_name_equal(id, ids[i]))
             return true;
     return n == 0;
 }
@@ -83,11 +84,12 @@ static enum kvc_status check_ids(const char *const *ids, size_t n, struct kvc_er
 
     for (size_t i = 0; i < n; i++) {
         size_t j = 0;
-        while (j < rows && strcmp(table[j].id, ids[i]) != 0)
+        while (j < rows && !kvc_name_equal(table[j].id, ids[i]))
             j++;
         if (j == rows)
-            return kvc_fail(err, KVC_ERR_USAGE, "no published figure '%.40s'; kvcast validate "
-                            "alone shows them all", ids[i]);
+            return kvc_fail(err, KVC_ERR_USAGE, "no published figure is called '%.40s': they go from "
+                            "%s to %s, and 'kvcast validate' alone shows them all", ids[i],
+                            table[0].id, table[rows - 1].id);
     }
     return KVC_OK;
 }

@@ -3,6 +3,7 @@
  * left between the two is the host's. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -91,6 +92,11 @@ static enum kvc_status check(const struct fit *f, const char *path, struct kvc_e
                            "%zu requests were measured and the trace holds %llu, or in another "
                            "order: both must be of one run, sorted by arrival", f->log->n,
                            (unsigned long long)f->trace->n_requests);
+    for (size_t i = 0; i < f->log->n; i++)
+        if (!f->log->request[i].ttft_ns)
+            return kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL, "request %zu of %zu had its first "
+                               "token after 0 ms, which no engine does: take its row out", i + 1,
+                               f->log->n);
     if (f->log->n > MOST_REQUESTS)
         return kvc_fail_at(
             err, KVC_ERR_LIMIT, path, 0, NULL,
@@ -98,6 +104,53 @@ static enum kvc_status check(const struct fit *f, const char *path, struct kvc_e
             "cut the file to a busy hour",
             f->log->n);
     return KVC_OK;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The replay's time between tokens (of answers of one token: to the first) as a multiple of the
+ * measured one, median over the requests, with the constants that the program carries. */
+static enum kvc_status first_look(struct fit *f, const struct kvc_host_fit *out, double *ratio,
+                                  struct kvc_error *err)
+{
+    size_t n = f->log->n, kept = 0;
+    double x[KVC_HOST_CONSTANTS], *r = kvc_malloc(2 * n, sizeof *r);
+
+    if (!r)
+        return kvc_fail_nomem(err);
+    for (size_t i = 0; i < KVC_HOST_CONSTANTS; i++)
+        x[i] = out->fit.constant[i].start;
+    if (!residuals(f, x, r)) {
+        kvc_free(r);
+        return kvc_fail(err, KVC_ERR_INTERNAL, "the run can't be replayed");
+    }
+    for (size_t i = 0; i < n; i++)
+        r[kept++] = r[2 * i + 1] != 0 ? r[2 * i + 1] : r[2 * i] / TTFT_WEIGHT;
+    qsort(r, n, sizeof *r, by_value);
+    *ratio = exp(r[n / 2]);
+    kvc_free(r);
+    return KVC_OK;
+}
+
+/* No host is a hundred times slower or faster than another. */
+static enum kvc_status check_unit(struct fit *f, const struct kvc_host_fit *out, const char *path,
+                                  struct kvc_error *err)
+{
+    double ratio = 1;
+    enum kvc_status status = first_look(f, out, &ratio, err);
+
+    if (status != KVC_OK || (ratio < 100 && ratio > 0.01))
+        return status;
+    return kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL, "its requests were %.3g times %s than the "
+                       "replay of %s on %s: %s, or it is another model or GPU",
+                       ratio > 1 ? ratio : 1 / ratio, ratio > 1 ? "faster" : "slower", f->scenario->model, f->scenario->cluster.gpu,
+                       ratio > 1 ? "ttft_ms and e2e_ms are in milliseconds, all other times in "
+                                   "seconds" : "times but ttft_ms and e2e_ms are in seconds");
 }
 
 enum kvc_status kvc_host_fit_requests(struct kvc_host_fit *out, const struct kvc_measured_log *log,
@@ -131,6 +184,8 @@ enum kvc_status kvc_host_fit_requests(struct kvc_host_fit *out, const struct kvc
     out->fit.scale = SCALE;
     out->fit.effect = EFFECT;
     out->fit.folds = FOLDS;
+    if (status == KVC_OK)
+        status = check_unit(&f, out, path, err);
     if (status == KVC_OK)
         status = kvc_measured_fit_run(&out->fit, err);
     if (status != KVC_OK && f.err.status != KVC_OK) {

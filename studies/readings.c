@@ -90,15 +90,15 @@ static enum kvc_status unknown(const struct kvc_readings_text *t, const struct k
 {
     struct kvc_text list = {0};
 
-    if (json->text[0])
-        return kvc_fail_at(err, KVC_ERR_INPUT, t->path, json->line, NULL,
-                           "its JSON is broken, or ends early, so whose output it is can't be told "
-                           "(%.200s): run the tool again", json->text);
     for (const struct kvc_reader *const *k = kvc_readers; *k; k++)
         kvc_text_addf(&list, "%s%s (--%s)", k == kvc_readers ? "" : ", ", (*k)->what, (*k)->name);
     enum kvc_status status =
-        kvc_fail_at(err, KVC_ERR_INPUT, t->path, 0, NULL, "no output of a tool known here: %s",
-                    list.buf ? list.buf : "");
+        json->text[0]
+            ? kvc_fail_at(err, KVC_ERR_INPUT, t->path, json->line, NULL,
+                          "no whole output of a tool known here: as JSON it fails (%.200s). If it "
+                          "was cut short, run the tool again", json->text)
+            : kvc_fail_at(err, KVC_ERR_INPUT, t->path, 0, NULL,
+                          "no output of a tool known here: %s", list.buf ? list.buf : "");
     kvc_text_clear(&list);
     return status;
 }

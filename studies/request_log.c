@@ -16,12 +16,15 @@ enum kvc_status kvc_measured_log_add(struct kvc_measured_log *log, double input,
                                      double ttft_s, double e2e_s, double arrival_s,
                                      const char *path, uint64_t line, struct kvc_error *err)
 {
-    bool counts = input >= 1 && input <= UINT32_MAX && output >= 1 && output <= UINT32_MAX;
-
-    if (!counts || !(ttft_s >= 0) || !(e2e_s >= ttft_s) || !(e2e_s < LONGEST_S))
+    if (!(input >= 1 && input <= UINT32_MAX && output >= 1 && output <= UINT32_MAX))
         return kvc_fail_at(err, KVC_ERR_INPUT, path, line, NULL,
-                           "tokens of prompt and answer, or first and last token in that order, "
-                           "are missing or make no sense");
+                           "tokens of prompt and answer are missing or no numbers from 1 on: if the "
+                           "request failed, take its row out");
+    if (!(ttft_s >= 0) || !(e2e_s >= ttft_s) || !(e2e_s < LONGEST_S))
+        return kvc_fail_at(err, KVC_ERR_INPUT, path, line, NULL,
+                           "times of first and last token are missing or make no sense (%g s and %g "
+                           "s after it came): if the request failed, take its row out", ttft_s,
+                           e2e_s);
     if (!kvc_grow((void **)&log->request, &log->cap, log->n + 1, sizeof *log->request))
         return kvc_fail_nomem(err);
     log->request[log->n++] = (struct kvc_measured_request){

@@ -129,6 +129,16 @@ refused "a column that is missing is named" 3 "ttft_ms" calibrate --requests "$d
 awk -F, 'BEGIN { print "input_tokens,output_tokens,ttft_ms,e2e_ms" } NR > 1 { print $13 "," $14 "," $6 "," $7 }' "$dir/run.csv" > "$dir/late.csv"
 refused "without arrivals the traffic must be named" 3 "name the traffic with --trace" calibrate --requests "$dir/late.csv" $served -o "$dir/x.json"
 
+awk -F, 'BEGIN { OFS = "," } NR > 1 { $3 /= 1000; $4 /= 1000 } { print }' "$dir/late.csv" > "$dir/seconds.csv"
+refused "seconds where milliseconds belong are told" 3 "seconds.csv: its requests were .* times faster" calibrate --requests "$dir/seconds.csv" --trace "$dir/run.jsonl" $served -o "$dir/x.json"
+sed '5s/,[0-9.]*,[0-9.]*$/,0,0/' "$dir/late.csv" > "$dir/zero.csv"
+refused "a first token after no time at all is none" 3 "zero.csv: request 4 of 90 had its first token after 0 ms" calibrate --requests "$dir/zero.csv" --trace "$dir/run.jsonl" $served -o "$dir/x.json"
+"$kvcast" calibrate "$dir/fio.json" "$dir/fio.json" -o "$dir/twice.json" > "$dir/out" 2> "$dir/err" && grep -q 'fio.json: 16 of 16 rows stood in fio.json already' "$dir/out" &&
+    grep -q '), 16 rows; operations' "$dir/out"
+report $? "a file named twice counts once, and that is said"
+head -c 400 "$dir/fio.json" > "$dir/cut.json"
+refused "a file cut short is called so" 3 "cut.json:.*If it was cut short, run the tool again" calibrate "$dir/cut.json" -o "$dir/x.json"
+
 # Prometheus: two scrapes
 scrape() { # requests, ttft sum, queue sum, itl sum, itl count, steps
     printf '# TYPE vllm:time_to_first_token_seconds histogram\n'
@@ -162,19 +172,21 @@ sed 's/^vllm:/sglang:/; s/request_queue_time/queue_time/; s/num_requests_running
 sed 's/^vllm:/sglang:/; s/request_queue_time/queue_time/; s/num_requests_running/num_running_reqs/' "$dir/m1" > "$dir/g1"
 "$kvcast" calibrate --prometheus "$dir/g0" --prometheus "$dir/g1" $served -o "$dir/g.json" > "$dir/out" 2> "$dir/err" && grep -q '"backend": "sglang"' "$dir/g.json"
 report $? "SGLang's metrics are about SGLang's host"
+head -2 "$dir/rows.csv" > "$dir/row.csv"
+refused "one engine row is too few, and the file is named" 3 "row.csv: . of its rows of vllm" calibrate --rows "$dir/row.csv"
 refused "another engine's scrape between" 3 "another engine than" calibrate --prometheus "$dir/m0" --prometheus "$dir/g1" $served -o "$dir/x.json"
 
 refused "one scrape tells nothing" 2 "two scrapes" calibrate --prometheus "$dir/m0" $served -o "$dir/x.json"
 refused "scrapes in the wrong order" 3 "in order of time" calibrate --prometheus "$dir/m1" --prometheus "$dir/m0" $served -o "$dir/x.json"
 refused "no scrape at all" 3 "no metric of vLLM" calibrate --prometheus "$dir/nvb.txt" --prometheus "$dir/m0" $served -o "$dir/x.json"
-refused "what was served must be named" 3 "no model is named" calibrate --prometheus "$dir/m0" --prometheus "$dir/m1" -o "$dir/x.json"
+refused "what was served must be named" 2 "no model is named" calibrate --prometheus "$dir/m0" --prometheus "$dir/m1" -o "$dir/x.json"
 refused "nothing to fit to" 2 "nothing to fit to" calibrate -o "$dir/x.json"
 refused "no place for the profile" 2 "-o PROFILE.json" calibrate "$dir/fio.json"
 refused "a place that can't be" 1 "/nonexistent" calibrate "$dir/fio.json" -o /nonexistent/x.json
 refused "no such link" 2 "did you mean nvme-gen4-x4" calibrate "$dir/fio.json" --link fio=nvme-gen4 -o "$dir/x.json"
 refused "no such tool" 2 "no tool is called" calibrate "$dir/fio.json" --link dd=nvme-gen4-x4 -o "$dir/x.json"
 refused "another tool's output" 3 "does not look like" calibrate --fio "$dir/nvb.txt" -o "$dir/x.json"
-refused "no tool's output" 3 "no output of a tool" calibrate "$dir/log.jsonl" -o "$dir/x.json"
+refused "no tool's output" 3 "no output of a tool" calibrate "$dir/run.csv" -o "$dir/x.json"
 refused "a profile must be one" 3 "not a profile" replay "$dir/log.jsonl" $served --profile "$dir/fio.json"
 [ ! -e "$dir/x.json" ]
 report $? "what was refused left no file"

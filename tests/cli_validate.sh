@@ -67,7 +67,7 @@ grep -q '"schema":"kvcast.validate.v1"' "$dir/out" && grep -q '"id":"a","measure
 report $? "the same as JSON"
 printf 'a,b\n1,2\n' > "$dir/rows2.csv"
 refused "engine rows need their columns" 3 "backend" validate --rows "$dir/rows2.csv"
-refused "too few rows to calibrate on" 3 "can't tell 4 constants" calibrate --rows "$dir/engine.csv"
+refused "too few rows to calibrate on" 3 "needed at least" calibrate --rows "$dir/engine.csv"
 head -1 "$dir/engine.csv" >"$dir/header.csv"
 refused "a table of no rows" 3 "no row in it" validate --rows "$dir/header.csv"
 refused "no rows to calibrate on" 3 "no row that can be predicted" calibrate --rows "$dir/header.csv"

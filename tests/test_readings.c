@@ -236,7 +236,7 @@ static void what_is_none_of_them_is_refused(void **state)
         const struct kvc_reader *reader;
     } c[] = {
         {"hello\n", "no output of a tool known here", NULL},
-        {"{\"fio version\": \"fio-3.36\", \"jobs\": [", "its JSON is broken", NULL},
+        {"{\"fio version\": \"fio-3.36\", \"jobs\": [", "If it was cut short", NULL},
         {"{\"fio version\": \"fio-3.36\", \"jobs\": 1}", "is no list", NULL},
         {"{\"fio version\": \"fio-3.36\", \"jobs\": []}", "no usable measurement", NULL},
         {"hello\n", "does not look like the output of fio", &kvc_reader_fio},

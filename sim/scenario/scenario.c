@@ -511,12 +511,12 @@ static enum kvc_status check_tier(const struct kvc_scenario *s, size_t i, struct
 enum kvc_status kvc_scenario_check(const struct kvc_scenario *s, struct kvc_error *err)
 {
     enum kvc_status st = KVC_OK;
-    if (!s->model[0])
-        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "model",
+    if (!s->model[0]) /* what is there is right; a flag is lacking */
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "model",
                            "no model is named: say which with --model ('kvcast show model' lists "
                            "them) or start from --preset kga-rag");
     if (!s->cluster.gpu[0])
-        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "cluster.gpu",
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "cluster.gpu",
                            "no GPU is named: say which with --gpu ('kvcast show hardware' lists "
                            "them) or start from --preset kga-rag");
     if (s->cluster.pp > 1 || s->cluster.ep > 1)
