@@ -230,6 +230,21 @@ static void chunks_come_back_whole(void **state)
     }
 }
 
+/* A tier with less room than a block keeps nothing, and the run says so. */
+static void a_tier_without_room_is_named(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {{0, 1024, 1, {1, 2}, 2}};
+    for (int fits = 0; fits < 2; fits++) {
+        struct kvc_result *r = replay(rows, COUNT(rows), B, scenario(4 * B, fits ? B : B - 1));
+        bool named = false;
+        for (uint32_t i = 0; i < r->n_warnings; i++)
+            named |= strcmp(r->warnings[i].code, "tier_too_small") == 0;
+        assert_int_equal(named, !fits);
+        kvc_result_destroy(r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +255,7 @@ int main(void)
         cmocka_unit_test(the_deepest_block_goes_first),
         cmocka_unit_test(second_touch_keeps_one_hit_wonders_out),
         cmocka_unit_test(chunks_come_back_whole),
+        cmocka_unit_test(a_tier_without_room_is_named),
     };
     return cmocka_run_group_tests_name("replay_cases", tests, NULL, NULL);
 }

@@ -356,10 +356,13 @@ static void wrong_files_are_refused_with_line_and_key(void **state)
         {"{\"tenants\": {\"gold\": {\"quota\": 1.5}}}", 1, "tenants.gold.quota", "share", KVC_ERR_INPUT},
         {"{\"tenants\": {\"gold\": {\"quota\": \"5 apples\"}}}", 1, "tenants.gold.quota", "apples",
          KVC_ERR_INPUT},
-        {"{\"tenants\": {\"gold\": {\"reserve\": {\"ram\": 0.5}}}}", 1, "tenants.gold.ram", "dram",
+        {"{\"tenants\": {\"gold\": {\"reserve\": {\"ram\": 0.5}}}}", 1, "tenants.gold.reserve.ram", "dram",
          KVC_ERR_INPUT},
         {"{\"tenants\": {\"gold\": {\"quota_mode\": \"firm\"}}}", 1, "tenants.gold.quota_mode", "hard",
          KVC_ERR_INPUT},
+        {"{\"tenants\": {\"gold\": {\"quota\": {\"nvme\": 1.5}}}}", 1, "tenants.gold.quota.nvme",
+         "share", KVC_ERR_INPUT},
+        {"{\"tenants\": {\"gold\": {\"ttl\": \"0s\"}}}", 1, "tenants.gold.ttl", "null", KVC_ERR_INPUT},
         {"{\"tenants\": {\"gold\": {\"ttl\": 30}}}", 1, "tenants.gold.ttl", "unit", KVC_ERR_INPUT},
         {"{\"tenants\": {\"gold\": 7}}", 1, "tenants.gold", "object", KVC_ERR_INPUT},
         {"{\"tenants\": [1]}", 1, "tenants", "object", KVC_ERR_INPUT},
@@ -414,6 +417,8 @@ static void what_does_not_go_together_is_named(void **state)
         {"model", "null", "model"},
         {"gpu", "null", "cluster.gpu"},
         {"tiers.dram.link.latency", "5us", "tiers.dram.link.latency"},
+        {"tenants.gold.quota.nvme", "0.2", "tenants.gold.quota.nvme"},
+        {"tenants.gold.reserve.dram", "1GiB", "tenants.gold.reserve.dram"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

@@ -255,6 +255,20 @@ static uint32_t estimate_flags(const struct kvc_engine *e, const struct kvc_resu
     return kvc_step_flags(e->model, &chunk, 1, 1, longest);
 }
 
+static void warn_tiers(struct notes *n, const struct kvc_engine *e)
+{
+    for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++) {
+        const struct kvc_tier *tier = &e->tiers[t];
+        char has[32], needs[32];
+        if (!tier->config->present || !e->block_tokens || tier->pools[0].pages)
+            continue;
+        kvc_format_bytes(kvc_tier_instance_bytes(e->sc, t), has, sizeof(has));
+        kvc_format_bytes(e->block_tokens * e->token_bytes, needs, sizeof(needs));
+        warn(n, "tier_too_small", "tiers.%s keeps nothing: its %s are less than one block of the "
+             "trace takes (%s).", tier->config->name, has, needs);
+    }
+}
+
 static void warn_load(struct notes *n, const struct kvc_engine *e)
 {
     uint64_t span = e->trace->n_requests ? e->trace->arrival_ns[e->trace->n_requests - 1] : 0;
@@ -342,6 +356,7 @@ enum kvc_status kvc_collect_explain(const struct kvc_engine *e, struct kvc_resul
     explain_tiers(&n, e);
     explain_prices(&n, e->sc);
     warn_traffic(&n, e, &stats);
+    warn_tiers(&n, e);
     warn_load(&n, e);
     bands(e, r);
     return n.nomem ? kvc_fail_nomem(err) : KVC_OK;

@@ -50,6 +50,7 @@ struct kvc_amount { /* of an instance of a tier */
 struct kvc_tenant_rule {
     char name[KVC_NAME_MAX];
     struct kvc_amount quota[KVC_LEVELS], reserve[KVC_LEVELS];
+    uint32_t named[2];     /* levels whose quota, reservation is given by name, bit each */
     uint32_t given;        /* enum kvc_tenant_field, bit each, for the following ones */
     enum kvc_quota_mode quota_mode;
     uint64_t ttl_ns;       /* 0: none */

@@ -40,7 +40,7 @@ static enum kvc_status wrong(const struct kvc_tenant_rule *r, const char *field,
 static enum kvc_status unknown(const struct kvc_tenant_rule *r, const char *name,
                                const char *const *list, struct kvc_error *err)
 {
-    const char *nearest = kvc_name_nearest(name, list);
+    const char *dot = strrchr(name, '.'), *nearest = kvc_name_nearest(dot ? dot + 1 : name, list);
     char all[160] = "";
     for (size_t i = 0; list[i]; i++)
         snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", i ? ", " : "", list[i]);
@@ -102,6 +102,16 @@ static enum kvc_status parse_amount(const struct kvc_tenant_rule *r, const char 
     return KVC_OK;
 }
 
+/* Of one tier. */
+static enum kvc_status set_amount(struct kvc_tenant_rule *r, bool quota, size_t level,
+                                  const char *text, struct kvc_error *err)
+{
+    char field[32];
+    snprintf(field, sizeof(field), "%s.%s", quota ? "quota" : "reserve", levels[level]);
+    r->named[!quota] |= 1u << level;
+    return parse_amount(r, field, text, &(quota ? r->quota : r->reserve)[level], err);
+}
+
 /* A plain quota holds in every tier, a plain reservation in HBM. */
 static enum kvc_status set_amounts(struct kvc_tenant_rule *r, bool quota, const char *text,
                                    struct kvc_error *err)
@@ -110,6 +120,7 @@ static enum kvc_status set_amounts(struct kvc_tenant_rule *r, bool quota, const 
     enum kvc_status st = parse_amount(r, quota ? "quota" : "reserve", text, &a, err);
     for (size_t k = 0; st == KVC_OK && k < (quota ? KVC_LEVELS : 1); k++)
         to[k] = a;
+    r->named[!quota] = 0;
     return st;
 }
 
@@ -159,6 +170,9 @@ static enum kvc_status set_field(struct kvc_tenant_rule *r, size_t field, const 
     case 3:
         r->ttl_ns = 0;
         st = text ? kvc_parse_ns(text, "", &r->ttl_ns, &e) : KVC_OK;
+        if (st == KVC_OK && text && !r->ttl_ns)
+            return wrong(r, fields[field], err, "%.40s is no time to live: null keeps blocks while "
+                                                "there is room", text);
         break;
     case 4:
         st = text ? kvc_parse_u64(text, "", &v, &e) : KVC_OK;
@@ -189,13 +203,14 @@ static enum kvc_status apply_tiers(struct kvc_tenant_rule *r, bool quota,
     for (const struct kvc_jval *v = kvc_jval_first(object); v && st == KVC_OK;
          v = kvc_jval_next(v)) {
         size_t k = find(levels, kvc_jval_key(v));
-        char buf[64];
+        char buf[64], field[64];
         const char *text;
+        snprintf(field, sizeof(field), "%s.%.40s", quota ? "quota" : "reserve", kvc_jval_key(v));
         if (!levels[k])
-            return unknown(r, kvc_jval_key(v), levels, err);
+            return unknown(r, field, levels, err);
         if (!kvc_scenario_value_text(v, buf, sizeof(buf), &text))
-            return wrong(r, levels[k], err, "takes a share or bytes");
-        st = parse_amount(r, levels[k], text, &(quota ? r->quota : r->reserve)[k], err);
+            return wrong(r, field, err, "takes a share or bytes");
+        st = set_amount(r, quota, k, text, err);
     }
     return st;
 }
@@ -239,6 +254,24 @@ static enum kvc_status apply_rule(struct kvc_tenant_rule *r, const struct kvc_jv
     return st;
 }
 
+/* What a rule says of a tier by name, it says of one that is there. */
+static enum kvc_status check_levels(const struct kvc_scenario *s, const struct kvc_tenant_rule *r,
+                                    struct kvc_error *err)
+{
+    for (size_t k = 1; k < KVC_LEVELS; k++)
+        for (int reserve = 0; reserve < 2; reserve++) {
+            const struct kvc_amount *a = &(reserve ? r->reserve : r->quota)[k];
+            char field[32];
+            if (s->tiers[k - 1].present || !(r->named[reserve] >> k & 1) ||
+                a->kind == KVC_AMOUNT_NONE)
+                continue;
+            snprintf(field, sizeof(field), "%s.%s", reserve ? "reserve" : "quota", levels[k]);
+            return wrong(r, field, err, "the scenario has no tier %s: leave this out, or set "
+                                        "tiers.%s.capacity", levels[k], levels[k]);
+        }
+    return KVC_OK;
+}
+
 enum kvc_status kvc_scenario_tenants_check(const struct kvc_scenario *s, struct kvc_error *err)
 {
     for (uint32_t i = 0; i < s->n_tenants; i++) {
@@ -253,6 +286,9 @@ enum kvc_status kvc_scenario_tenants_check(const struct kvc_scenario *s, struct 
             return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, field,
                                "its salt and its list both say with whom it shares a namespace: give "
                                "one of them");
+        enum kvc_status st = check_levels(s, r, err);
+        if (st != KVC_OK)
+            return st;
     }
     return KVC_OK;
 }
@@ -305,7 +341,7 @@ enum kvc_status kvc_scenario_tenants_set(struct kvc_scenario *s, const char *nam
     const char *text = kvc_name_equal(value, "null") || kvc_name_equal(value, "none") ? NULL : value;
     enum kvc_status st = rule_of(&next, tenant, &r, err);
     if (st == KVC_OK && levels[level])
-        st = parse_amount(r, fields[field], text, &(field ? r->reserve : r->quota)[level], err);
+        st = set_amount(r, field == 0, level, text, err);
     else if (st == KVC_OK)
         st = set_field(r, field, text, err);
     if (st == KVC_OK)
@@ -313,7 +349,8 @@ enum kvc_status kvc_scenario_tenants_set(struct kvc_scenario *s, const char *nam
     return st;
 }
 
-static void put_amounts(struct kvc_json *j, const char *key, const struct kvc_amount *a)
+static void put_amounts(struct kvc_json *j, const struct kvc_scenario *s, const char *key,
+                        const struct kvc_amount *a)
 {
     bool any = false;
     for (size_t k = 0; k < KVC_LEVELS; k++)
@@ -323,6 +360,8 @@ static void put_amounts(struct kvc_json *j, const char *key, const struct kvc_am
     kvc_json_open_object(j, key);
     for (size_t k = 0; k < KVC_LEVELS; k++) {
         char text[64];
+        if (k && !s->tiers[k - 1].present)
+            continue; /* of a rule for all tiers */
         if (a[k].kind == KVC_AMOUNT_BYTES) {
             kvc_format_bytes(a[k].bytes, text, sizeof(text));
             kvc_json_string(j, levels[k], text);
@@ -348,14 +387,15 @@ static void put_allow(struct kvc_json *j, const char *names)
     kvc_json_close(j);
 }
 
-static void put_rule(struct kvc_json *j, const struct kvc_tenant_rule *r)
+static void put_rule(struct kvc_json *j, const struct kvc_scenario *s,
+                     const struct kvc_tenant_rule *r)
 {
     char text[64];
     kvc_json_open_object(j, r->name);
-    put_amounts(j, "quota", r->quota);
+    put_amounts(j, s, "quota", r->quota);
     if (r->given >> KVC_TENANT_MODE & 1)
         kvc_json_string(j, "quota_mode", modes[r->quota_mode]);
-    put_amounts(j, "reserve", r->reserve);
+    put_amounts(j, s, "reserve", r->reserve);
     kvc_format_ns(r->ttl_ns, text, sizeof(text));
     if (r->given >> KVC_TENANT_TTL & 1)
         kvc_json_string(j, "ttl", r->ttl_ns ? text : NULL);
@@ -380,6 +420,6 @@ void kvc_scenario_tenants_json(struct kvc_json *j, const struct kvc_scenario *s)
     }
     kvc_json_open_object(j, "tenants");
     for (uint32_t i = 0; i < s->n_tenants; i++)
-        put_rule(j, &s->tenants[i]);
+        put_rule(j, s, &s->tenants[i]);
     kvc_json_close(j);
 }

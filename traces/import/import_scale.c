@@ -153,11 +153,18 @@ enum kvc_status kvc_import_tell_sample(struct kvc_import *im, struct kvc_trace *
         return kvc_fail_at(err, KVC_ERR_USAGE, kvc_import_file(im), 0, "--sample", "blocks have %u "
                            "tokens, which shows at the end only: name it with --block-tokens",
                            t->block_tokens);
+    uint64_t kept = 0;
     for (uint64_t r = 0; r < t->n_requests; r++) { /* prompts of which the beginning is kept */
         uint32_t n = kvc_trace_blocks(t, r);
+        kept += n;
         if (n < t->input_tokens[r] / t->block_tokens)
             t->input_tokens[r] = n * t->block_tokens;
     }
+    if (2 * kept > s->block_touches && t->sample.weight >= 4 * KVC_SAMPLES)
+        kvc_import_note(im, "the sample keeps %.0f %% of the log's block touches, for little of the "
+                        "log is in prefix trees large enough to draw from: rates of it mean "
+                        "little, import the log without --sample",
+                        100.0 * (double)kept / (double)s->block_touches);
     t->sample.requests = s->requests;
     t->sample.input_tokens = s->input_tokens;
     t->sample.output_tokens = s->output_tokens;
