@@ -38,6 +38,25 @@ static void choose(struct replay_case *c, uint64_t seed)
                  only ? only : policies[kvc_rng_below(&rng, N_POLICIES)]);
 }
 
+static bool case_agrees(const struct kvc_scenario *base, enum case_level level, uint64_t seed)
+{
+    static struct replay_case c;
+    char text[256];
+
+    replay_case_make(&c, seed, level, base, replay_kv_bytes(base));
+    choose(&c, seed);
+    if (!replay_case_differs(&c, text, sizeof text))
+        return true;
+    replay_case_shrink(&c);
+    replay_case_differs(&c, text, sizeof text);
+    replay_case_print(&c);
+    fflush(stdout);
+    print_error("seed %llu level %d, policies %s %s %s %s: %s\n", (unsigned long long)seed, level,
+                c.sc.hbm_policy, c.sc.tiers[0].policy, c.sc.tiers[1].policy, c.sc.tiers[2].policy,
+                text);
+    return false;
+}
+
 /* Of each level. KVC_TEST_CASES, KVC_TEST_SEED and KVC_TEST_LEVEL choose others. */
 static void agree(enum case_level level, uint64_t n)
 {
@@ -45,27 +64,25 @@ static void agree(enum case_level level, uint64_t n)
     const char *which = getenv("KVC_TEST_LEVEL");
     struct kvc_scenario *base = replay_base_scenario();
     uint64_t seed = from ? strtoull(from, NULL, 10) : 1, failed = 0;
-    char text[256];
 
     n = which && strtoul(which, NULL, 10) != level ? 0 : many ? strtoull(many, NULL, 10) : n;
-    for (uint64_t i = 0; i < n && failed < 3; i++) {
-        struct replay_case c;
-
-        replay_case_make(&c, seed + i, level, base, replay_kv_bytes(base));
-        choose(&c, seed + i);
-        if (!replay_case_differs(&c, text, sizeof text))
-            continue;
-        replay_case_shrink(&c);
-        replay_case_differs(&c, text, sizeof text);
-        replay_case_print(&c);
-        fflush(stdout);
-        print_error("seed %llu level %d, policies %s %s %s %s: %s\n",
-                    (unsigned long long)(seed + i), level, c.sc.hbm_policy, c.sc.tiers[0].policy,
-                    c.sc.tiers[1].policy, c.sc.tiers[2].policy, text);
-        failed++;
-    }
+    for (uint64_t i = 0; i < n && failed < 3; i++)
+        failed += !case_agrees(base, level, seed + i);
     kvc_scenario_destroy(base);
     assert_int_equal(failed, 0);
+}
+
+static void agrees_where_it_once_did_not(void **state)
+{
+    static const struct { enum case_level level; uint64_t seed; } cases[] = {
+        {CASE_TIERS, 317}, {CASE_TENANTS, 607}, {CASE_REPLICAS, 1834}, {CASE_DRAM, 1834},
+    };
+    struct kvc_scenario *base = replay_base_scenario();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_true(case_agrees(base, cases[i].level, cases[i].seed));
+    kvc_scenario_destroy(base);
 }
 
 static void agrees_on_replicas(void **state)
@@ -323,6 +340,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(agrees_on_dram),
         cmocka_unit_test(agrees_on_tiers),
         cmocka_unit_test(agrees_on_tenants),
+        cmocka_unit_test(agrees_where_it_once_did_not),
         cmocka_unit_test(one_block_hits_as_without_time),
         cmocka_unit_test(whole_prompts_hit_as_without_time),
         cmocka_unit_test(segments_and_jumps_change_nothing),

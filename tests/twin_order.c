@@ -271,9 +271,9 @@ static void draw(struct twin_order *o)
         }
 }
 
-static void watermark(struct twin_order *o)
+static void watermark(struct twin_order *o, uint64_t in_use)
 {
-    double over = (double)o->in_use - option(o, "high", 0.9) * (double)o->capacity;
+    double over = (double)in_use - option(o, "high", 0.9) * (double)o->capacity;
     double t = option(o, "batch", 0.05) * (double)o->capacity + (over > 0 ? over : 0);
     double exact = (double)o->size * t / (double)o->capacity;
     uint64_t due = (uint64_t)exact, n = o->size;
@@ -325,6 +325,12 @@ static void priority(struct twin_order *o)
     }
 }
 
+/* Where room is short, what is left of it goes to the newcomer. */
+static void short_of_room(struct twin_order *o)
+{
+    watermark(o, o->capacity);
+}
+
 static void evict(struct twin_order *o)
 {
     bool (*before)(const struct twin_order *, uint32_t, uint32_t) =
@@ -337,7 +343,7 @@ static void evict(struct twin_order *o)
         const char *name;
         void (*evict)(struct twin_order *);
     } others[] = {{"sieve", sieve}, {"s3fifo", s3fifo}, {"twoq", twoq}, {"arc", arc},
-                  {"wtinylfu", wtinylfu}, {"random", draw}, {"watermark", watermark},
+                  {"wtinylfu", wtinylfu}, {"random", draw}, {"watermark", short_of_room},
                   {"priority", priority}};
     uint32_t n = before ? least(o, before) : TWIN_NONE;
 
@@ -442,7 +448,7 @@ uint32_t twin_order_arrive(struct twin_order *o, const struct req *r, uint64_t i
         end_levels(o);
     if (strcmp(o->name, "watermark") == 0 && !one &&
         (double)in_use > option(o, "high", 0.9) * (double)o->capacity + 1e-9)
-        watermark(o);
+        watermark(o, in_use);
     *gone = o->gone;
     return o->n_gone;
 }

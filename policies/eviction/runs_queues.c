@@ -185,22 +185,28 @@ static uint32_t watermark_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, ui
     return miss(c, seg, lo, hi, ghost);
 }
 
-static uint32_t watermark_evict(struct kvc_runs *c, uint32_t want)
+static uint32_t leave(struct kvc_runs *c, uint64_t due)
 {
     uint32_t gone = 0, part = 1;
-    (void)want;
-    for (uint64_t n = c->allowed ? 1 : due_of(c, c->size, c->in_use); n && part; n -= part) {
+    for (uint64_t n = c->allowed ? 1 : due; n && part; n -= part) {
         part = kvc_order_leave(c, kvc_order_oldest(c, 0), kvc_least(n, UINT32_MAX));
         gone += part;
     }
     return gone;
 }
 
+/* What room is left goes to the newcomer, which is why there is not enough: all is in use. */
+static uint32_t watermark_evict(struct kvc_runs *c, uint32_t want)
+{
+    (void)want;
+    return leave(c, due_of(c, c->size, c->capacity));
+}
+
 static void watermark_order_arrive(struct kvc_runs *c, uint32_t seg)
 {
     (void)seg;
     if (MILLION * (u128)c->in_use > millionths(c, OPT_HIGH) * (u128)c->capacity)
-        watermark_evict(c, 0);
+        leave(c, due_of(c, c->size, c->in_use));
 }
 
 static const struct kvc_order_ops watermark_order = {.come = come, .evict = watermark_evict,
