@@ -5,51 +5,31 @@
 #include "base/units.h"
 #include "cli/trace_args.h"
 #include "policies/eviction/runs.h"
+#include "policies/policies.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum kind { EVICTION, ADMISSION, ROUTING };
-
-static const struct {
-    const char *name, *title;
-} kinds[] = {
-    [EVICTION] = {"eviction", "eviction: kvcast ceiling --policy NAME[:option=value]; in a replay "
-                              "--policy for GPU memory, tiers.*.policy"},
-    [ADMISSION] = {"admission", "admission: --admission NAME, POLICY+NAME for one policy, tiers.*.admission"},
-    [ROUTING] = {"routing", "routing: --router NAME"},
+static const char *const used[] = {
+    [KVC_POLICY_EVICTION] = "kvcast ceiling --policy NAME[:option=value]; in a replay --policy for GPU "
+                            "memory, tiers.*.policy",
+    [KVC_POLICY_ADMISSION] = "--admission NAME, POLICY+NAME for one policy, tiers.*.admission",
+    [KVC_POLICY_ROUTING] = "--router NAME",
+    [KVC_POLICY_ORDERING] = "kvcast replay --order NAME",
 };
 
 struct row {
-    enum kind kind;
+    uint32_t kind;
     const char *name, *summary, *source;
     bool closed, replay;
     const struct kvc_policy_option *option;
     uint32_t n_options;
 };
 
-/* Policies that are made as plug-ins are. */
-static size_t each_of(enum kind kind, const char *const *names,
-                      const struct kvc_policy *(*find)(const char *),
-                      void (*take)(const struct row *, void *), void *user)
+static void each_eviction(void (*take)(const struct row *, void *), void *user)
 {
-    size_t n = 0;
-    for (; names[n]; n++) {
-        const struct kvc_policy *p = find(names[n]);
-        const struct row r = {.kind = kind, .name = names[n], .summary = p->summary,
-                              .source = p->source, .option = p->options,
-                              .n_options = p->n_options};
-        take(&r, user);
-    }
-    return n;
-}
-
-/* Calls take for each; returns how many there are. */
-static size_t each(void (*take)(const struct row *, void *), void *user)
-{
-    size_t n = 0;
-    for (const char *const *p = kvc_ceiling_policies(); *p; p++, n++) {
-        struct row r = {.kind = EVICTION, .name = *p};
+    for (const char *const *p = kvc_ceiling_policies(); *p; p++) {
+        struct row r = {.kind = KVC_POLICY_EVICTION, .name = *p};
         const struct kvc_policy_about *about = kvc_policy_about(*p);
         if (about) {
             r.summary = about->summary;
@@ -61,21 +41,31 @@ static size_t each(void (*take)(const struct row *, void *), void *user)
         r.option = kvc_runs_options(*p, &r.n_options);
         take(&r, user);
     }
-    n += each_of(ADMISSION, kvc_admission_names(), kvc_admission_find, take, user);
-    return n + each_of(ROUTING, kvc_router_names(), kvc_router_find, take, user);
+}
+
+static void each(void (*take)(const struct row *, void *), void *user)
+{
+    each_eviction(take, user);
+    for (uint32_t kind = KVC_POLICY_EVICTION + 1; kvc_policy_kind_name(kind); kind++)
+        for (const struct kvc_policy *const *p = kvc_policy_table(kind); *p; p++) {
+            const struct row r = {.kind = kind, .name = (*p)->name, .summary = (*p)->summary,
+                                  .source = (*p)->source, .option = (*p)->options,
+                                  .n_options = (*p)->n_options};
+            take(&r, user);
+        }
 }
 
 /* ---- text ---- */
 
 static void text_row(const struct row *r, void *user)
 {
-    int *kind = user;
-    if (*kind != (int)r->kind)
-        printf("%s%s\n", *kind < 0 ? "" : "\n", kinds[r->kind].title);
-    *kind = (int)r->kind;
+    uint32_t *kind = user;
+    if (*kind != r->kind)
+        printf("%s%s: %s\n", *kind ? "\n" : "", kvc_policy_kind_name(r->kind), used[r->kind]);
+    *kind = r->kind;
     printf("  %-14s %s%s%s%s%s%s\n", r->name, r->summary ? r->summary : "", r->source ? " (" : "",
            r->source ? r->source : "", r->source ? ")" : "",
-           r->kind == EVICTION && !r->replay ? "; in ceilings only" : "",
+           r->kind == KVC_POLICY_EVICTION && !r->replay ? "; in ceilings only" : "",
            r->closed ? "; closed" : "");
     for (uint32_t i = 0; i < r->n_options; i++)
         printf("  %-14s   %s=%s  %s\n", "", r->option[i].name, r->option[i].default_text,
@@ -84,7 +74,7 @@ static void text_row(const struct row *r, void *user)
 
 void kvc_policy_list_text(void)
 {
-    int kind = -1;
+    uint32_t kind = 0;
     each(text_row, &kind);
     printf("\nclosed: what stays are always whole leading parts of prompts. Your own: kvcast policy new.\n");
 }
@@ -95,13 +85,13 @@ static void json_row(const struct row *r, void *user)
 {
     struct kvc_json *j = user;
     kvc_json_open_object(j, NULL);
-    kvc_json_string(j, "kind", kinds[r->kind].name);
+    kvc_json_string(j, "kind", kvc_policy_kind_name(r->kind));
     kvc_json_string(j, "name", r->name);
     kvc_json_string(j, "summary", r->summary);
     kvc_json_string(j, "source", r->source);
-    if (r->kind == EVICTION)
+    if (r->kind == KVC_POLICY_EVICTION)
         kvc_json_bool(j, "prefix_closed", r->closed);
-    if (r->kind == EVICTION) {
+    if (r->kind == KVC_POLICY_EVICTION) {
         kvc_json_open_array(j, "runs_in");
         kvc_json_string(j, NULL, "ceiling");
         if (r->replay)

@@ -9,6 +9,12 @@
 
 #define VALUE_MOST 64
 
+enum kvc_status kvc_no_options(const char *policy, struct kvc_error *err)
+{
+    return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, policy,
+                       "no option follows the ':'; write name=value behind it, or leave it out");
+}
+
 enum kvc_status kvc_policy_name(const char *spec, char *name, size_t size, const char **options,
                                 struct kvc_error *err)
 {
@@ -19,6 +25,8 @@ enum kvc_status kvc_policy_name(const char *spec, char *name, size_t size, const
     memcpy(name, spec, n);
     name[n] = '\0';
     *options = spec[n] == ':' ? spec + n + 1 : "";
+    if (spec[n] == ':' && (!spec[n + 1] || spec[n + 1] == '+'))
+        return kvc_no_options(name, err);
     return KVC_OK;
 }
 
@@ -81,7 +89,8 @@ static enum kvc_status no_such_option(const char *policy, const char *name,
 /* One "name=value" of length. */
 static enum kvc_status take_word(const char *policy, const char *word, size_t length,
                                  const struct kvc_policy_option *table, uint32_t n,
-                                 union kvc_option_value *out, struct kvc_error *err)
+                                 union kvc_option_value *out, uint32_t *given,
+                                 struct kvc_error *err)
 {
     char copy[2 * VALUE_MOST], *value;
     if (length >= sizeof(copy))
@@ -93,9 +102,15 @@ static enum kvc_status take_word(const char *policy, const char *word, size_t le
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, policy,
                            "\"%s\" has no value; write name=value, by colons", copy);
     *value++ = '\0';
-    for (uint32_t i = 0; i < n; i++)
-        if (kvc_name_equal(table[i].name, copy))
-            return take_value(policy, &table[i], value, &out[i], err);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!kvc_name_equal(table[i].name, copy))
+            continue;
+        if (*given >> i & 1)
+            return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, policy,
+                               "the option %s is given twice; once is enough", table[i].name);
+        *given |= UINT32_C(1) << i;
+        return take_value(policy, &table[i], value, &out[i], err);
+    }
     return no_such_option(policy, copy, table, n, err);
 }
 
@@ -104,12 +119,15 @@ enum kvc_status kvc_policy_options(const char *policy, const char *text,
                                    union kvc_option_value *out, struct kvc_error *err)
 {
     enum kvc_status st = KVC_OK;
+    uint32_t given = 0;
     for (uint32_t i = 0; i < n && st == KVC_OK; i++)
         st = take_value(policy, &table[i], table[i].default_text, &out[i], err);
     while (*text && *text != '+' && st == KVC_OK) {
         size_t length = strcspn(text, ":+");
-        st = take_word(policy, text, length, table, n, out, err);
-        text += length + (text[length] == ':');
+        st = take_word(policy, text, length, table, n, out, &given, err);
+        text += length;
+        if (*text == ':' && st == KVC_OK && (!*++text || *text == '+'))
+            st = kvc_no_options(policy, err);
     }
     return st;
 }

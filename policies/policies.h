@@ -20,9 +20,34 @@ enum kvc_status kvc_policy_options(const char *policy, const char *text,
                                    const struct kvc_policy_option *table, uint32_t n,
                                    union kvc_option_value *out, struct kvc_error *err);
 
+/* The error of a ':' that nothing follows. */
+enum kvc_status kvc_no_options(const char *policy, struct kvc_error *err);
+
+/* ---- policies that are made of kvcast/policy.h alone, as plug-ins are: all but eviction ---- */
+
+const char *kvc_policy_kind_name(uint32_t kind); /* "eviction"; NULL: there is no such kind */
+/* The built-in ones of a kind, the default first; ends with NULL. */
+const struct kvc_policy *const *kvc_policy_table(uint32_t kind);
+const struct kvc_policy *kvc_policy_find(uint32_t kind, const char *name); /* NULL: there is none */
+
+struct kvc_plugin;
+struct kvc_policy_choice { /* one that was asked for, with its options */
+    const struct kvc_policy *policy;
+    const void *ops; /* of its kind, as long as this version's */
+    union kvc_option_value option[KVC_POLICY_OPTIONS];
+    struct kvc_plugin *opened; /* NULL: a built-in one */
+};
+/* NAME or PATH, [:option=value]. To be dropped, also when it failed. */
+enum kvc_status kvc_policy_choose(struct kvc_policy_choice *out, const char *spec, uint32_t kind,
+                                  struct kvc_error *err);
+void kvc_policy_drop(struct kvc_policy_choice *choice);
+
+/* ---- ordering: who of those that wait is served next ---- */
+
+const char *const *kvc_ordering_names(void);
+
 /* ---- admission: what of a request a cache stores ---- */
 
-const struct kvc_policy *kvc_admission_find(const char *name); /* NULL: there is none */
 const char *const *kvc_admission_names(void);
 /* Whether this is NAME[:option=value] or a plug-in's path with options that it has; *flags (may be
  * NULL): enum kvc_admission_flag. */
@@ -79,16 +104,12 @@ const char *const *kvc_eviction_names(void);
 
 /* ---- routing ---- */
 
-const struct kvc_policy *kvc_router_find(const char *name); /* NULL: there is none */
-const struct kvc_router_ops *kvc_router_ops_of(const struct kvc_policy *router); /* of NULL: NULL */
 const char *const *kvc_router_names(void);
+const struct kvc_router_ops *kvc_router_named(const char *name); /* built in; NULL: there is none */
 
-struct kvc_plugin;
-struct kvc_router { /* that was asked for, with its options */
-    const struct kvc_policy *policy;
+struct kvc_router { /* that was asked for */
+    struct kvc_policy_choice choice;
     const struct kvc_router_ops *ops;
-    union kvc_option_value option[KVC_POLICY_OPTIONS];
-    struct kvc_plugin *opened; /* NULL: a built-in one */
 };
 /* NAME, or a plug-in's PATH[:option=value]. */
 enum kvc_status kvc_router_open(struct kvc_router *out, const char *spec, struct kvc_error *err);

@@ -29,7 +29,7 @@ static void draw(uint64_t *rng, struct kvc_route_view *views, uint32_t n,
 static uint64_t decide(struct kvc_trials *t, const struct kvc_plugin *p, uint32_t n,
                        const union kvc_option_value *value)
 {
-    const struct kvc_router_ops *ops = &p->router;
+    const struct kvc_router_ops *ops = &p->ops.router;
     struct kvc_route_view views[REPLICAS];
     uint64_t rng = kvc_rng_stream(n, "views"), own = kvc_rng_stream(0, "router"), digest = 0;
     void *state = NULL;

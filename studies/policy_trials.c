@@ -136,7 +136,7 @@ static void loads(struct kvc_trials *t)
     if (!kvc_trial_open(t, &p))
         return;
     b->kind = p->policy.kind;
-    b->flags = p->evict.flags;
+    b->flags = b->kind == KVC_POLICY_EVICTION ? p->ops.evict.flags : 0;
     b->n_options = p->policy.n_options;
     snprintf(b->path, sizeof(b->path), "%s", p->path);
     snprintf(b->name, sizeof(b->name), "%s", p->policy.name);

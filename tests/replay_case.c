@@ -157,6 +157,10 @@ static void make_traffic(struct maker *m)
 {
     struct kvc_scenario *sc = &m->c->sc;
     static const double scales[] = {1.0, 2.0, 0.5};
+    static const char *const orders[] = {"fcfs", "fcfs", "fcfs", "", "shortest", "uncached",
+                                         "lpm:most=3", "fair"};
+
+    snprintf(sc->engine.order, sizeof sc->engine.order, "%s", orders[m->c->seed / 4 % 8]);
 
     sc->arrivals.mode = KVC_ARRIVALS_OPEN;
     sc->arrivals.scale = 1.0;
@@ -399,12 +403,12 @@ void replay_case_print(const struct replay_case *c)
            s->engine.max_model_len, s->engine.chunked_prefill, s->engine.reserve_full_prompt,
            s->engine.prefix_caching);
     printf("#   replicas %u router %s latency %llu mode %d conc %u scale %g spread %llu timeout "
-           "%llu warmup %llu gpus_per_node %u tp %u\n",
+           "%llu warmup %llu gpus_per_node %u tp %u order %s\n",
            s->cluster.replicas, s->router.policy, (unsigned long long)s->router.latency_ns,
            s->arrivals.mode, s->arrivals.concurrency, s->arrivals.scale,
            (unsigned long long)s->arrivals.spread_ns, (unsigned long long)s->request_timeout_ns,
            (unsigned long long)s->warmup_ns, s->cluster.gpus_per_node,
-           s->cluster.tp);
+           s->cluster.tp, s->engine.order);
     for (int k = 0; k < 3; k++)
         if (s->tiers[k].present)
             printf("#   tier %d: bytes %llu scope %d %s link %s rate %g latency %llu devices %u "

@@ -195,6 +195,7 @@ static void join(struct twin *tw, struct req *r)
 
     tw->pending[r->index].time = KVC_TIME_NONE;
     reqs_remove(&rep->away, r);
+    waiting_joins(tw, rep, r);
     reqs_push(&rep->waiting, r);
     for (uint32_t i = rep->waiting.n - 1;
          i > 0 && tw->rules[rep->waiting.at[i - 1]->tenant].priority >
@@ -378,6 +379,8 @@ static void create(struct twin *tw)
     }
     create_requests(tw);
     tenants_create(tw);
+    for (uint32_t i = 0; i < tw->n_rep; i++)
+        tw->rep[i].served = twin_alloc(tw->n_tenants, sizeof *tw->rep[i].served);
     for (uint32_t i = 0; i < tw->n_req; i++)
         tw->req[i].tenant = tenant_of(tw, i);
     if (tw->sc->arrivals.mode == KVC_ARRIVALS_CLOSED)
@@ -396,6 +399,7 @@ static void destroy(struct twin *tw)
     for (uint32_t i = 0; i < tw->n_rep; i++) {
         struct replica *rep = &tw->rep[i];
 
+        kvc_free(rep->served);
         for (struct copy *c = rep->q_head, *next; c; c = next) {
             next = c->q_next;
             if (c->node == TWIN_NONE)

@@ -170,7 +170,7 @@ static void watch_replicas(const struct closeup_log *l, const char *router, uint
     w.causes = out;
     for (uint32_t r = 0; r < l->rows.n; r++) {
         uint32_t best = 0;
-        to[r] = n == 1 ? 0 : choose(l, kvc_router_ops_of(kvc_router_find(router)), n, replica, r,
+        to[r] = n == 1 ? 0 : choose(l, kvc_router_named(router), n, replica, r,
                                      to, runs, &rng);
         runs[r] = lead(l, &replica[to[r]], r);
         for (uint32_t i = 0; i < n; i++)

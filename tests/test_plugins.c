@@ -199,7 +199,7 @@ static void broken_plugins_are_told_how(void **state)
 static struct kvc_plugin in_program(const struct kvc_evict_ops *ops)
 {
     struct kvc_plugin p = {.path = "(test)", .policy = {.kind = KVC_POLICY_EVICTION, .name = "test", .summary = "test"}};
-    p.evict = *ops;
+    p.ops.evict = *ops;
     return p;
 }
 

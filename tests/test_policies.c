@@ -17,7 +17,7 @@ static uint32_t route(const char *name, uint64_t index, uint32_t session,
 {
     uint64_t rng = 1;
     struct kvc_route_request r = {.index = index, .session = session, .input_tokens = 1000};
-    return kvc_router_ops_of(kvc_router_find(name))->pick(NULL, &r, views, n, load_weight, &rng);
+    return kvc_router_named(name)->pick(NULL, &r, views, n, load_weight, &rng);
 }
 
 static void policies_are_found_by_any_spelling_of_their_name(void **state)
@@ -27,12 +27,12 @@ static void policies_are_found_by_any_spelling_of_their_name(void **state)
     for (const char *const *n = kvc_eviction_names(); *n; n++)
         assert_int_equal(kvc_eviction_of(*n, &order, NULL), KVC_OK);
     for (const char *const *n = kvc_router_names(); *n; n++) {
-        assert_string_equal(kvc_router_find(*n)->name, *n);
-        assert_non_null(kvc_router_ops_of(kvc_router_find(*n))->pick);
-        assert_non_null(kvc_router_find(*n)->summary);
+        assert_string_equal(kvc_policy_find(KVC_POLICY_ROUTING, *n)->name, *n);
+        assert_non_null(kvc_router_named(*n)->pick);
+        assert_non_null(kvc_policy_find(KVC_POLICY_ROUTING, *n)->summary);
     }
-    assert_ptr_equal(kvc_router_find("Round_Robin"), kvc_router_find("round-robin"));
-    assert_null(kvc_router_find("magic"));
+    assert_ptr_equal(kvc_policy_find(KVC_POLICY_ROUTING, "Round_Robin"), kvc_policy_find(KVC_POLICY_ROUTING, "round-robin"));
+    assert_null(kvc_policy_find(KVC_POLICY_ROUTING, "magic"));
     assert_int_equal(kvc_eviction_of("magic", &order, NULL), KVC_ERR_USAGE);
     assert_int_equal(kvc_eviction_of("lru", &order, NULL), KVC_OK);
     assert_true(order.queue && order.touch_moves && !order.ttl_ns);
@@ -43,8 +43,8 @@ static void policies_are_found_by_any_spelling_of_their_name(void **state)
     assert_int_equal(kvc_eviction_of("optforced", &order, NULL), KVC_ERR_USAGE);
     assert_int_equal(kvc_eviction_of("lfu+second", &order, NULL), KVC_ERR_USAGE);
     assert_int_equal(kvc_eviction_of("lru+second", &order, NULL), KVC_ERR_USAGE);
-    assert_true(kvc_router_ops_of(kvc_router_find("prefix"))->wants_prefix);
-    assert_false(kvc_router_ops_of(kvc_router_find("least-loaded"))->wants_prefix);
+    assert_true(kvc_router_named("prefix")->wants_prefix);
+    assert_false(kvc_router_named("least-loaded")->wants_prefix);
 }
 
 static void one_replica_takes_everything(void **state)
@@ -157,7 +157,7 @@ static void serve(struct toy *t, const char *router, uint64_t index, uint32_t to
 {
     struct kvc_route_request r = {.index = index, .session = (uint32_t)(index % 50),
                                   .input_tokens = tokens};
-    const struct kvc_router_ops *ops = kvc_router_ops_of(kvc_router_find(router));
+    const struct kvc_router_ops *ops = kvc_router_named(router);
     for (uint32_t i = 0; i < t->n; i++) {
         struct kvc_route_view *v = &t->view[i];
         v->queued_tokens -= v->queued_tokens < drained ? v->queued_tokens : drained;

@@ -184,8 +184,8 @@ static void choose(struct choice *c, const char *policy, uint64_t *rng)
     while (kvc_admission_names()[admissions])
         admissions++;
     c->admission = kvc_admission_names()[kvc_rng_below(rng, admissions)];
-    table = kvc_admission_find(c->admission)->options;
-    n = kvc_admission_find(c->admission)->n_options;
+    table = kvc_policy_find(KVC_POLICY_ADMISSION, c->admission)->options;
+    n = kvc_policy_find(KVC_POLICY_ADMISSION, c->admission)->n_options;
     if (strcmp(c->admission, "always") != 0) {
         size_t at = strlen(c->spec);
         snprintf(c->spec + at, sizeof(c->spec) - at, "+%s", c->admission);
@@ -385,8 +385,8 @@ static void the_table_of_options_is_that_of_the_policies(void **state)
     }
     for (const char *const *p = kvc_admission_names(); *p; p++) {
         char row[64];
-        const struct kvc_policy_option *o = kvc_admission_find(*p)->options;
-        n = kvc_admission_find(*p)->n_options;
+        const struct kvc_policy_option *o = kvc_policy_find(KVC_POLICY_ADMISSION, *p)->options;
+        n = kvc_policy_find(KVC_POLICY_ADMISSION, *p)->n_options;
         snprintf(row, sizeof(row), "| +%s |", *p);
         if (!line_in_docs(row, "|"))
             fail_msg("docs/policies.md lacks a row \"%s\"", row);

@@ -56,6 +56,7 @@ struct req {
     uint64_t host_ns;
     uint32_t load_T, loads_open;
     uint64_t park_order;
+    double rank; /* as last asked for */
     struct kvc_request_result *result;
 };
 
@@ -85,6 +86,9 @@ struct replica {
     uint32_t *evicted; /* nodes that lost a copy in this allocation, for on-evict tiers */
     uint32_t *evicted_of; /* whose they were */
     uint32_t n_evicted, cap_evicted;
+    double *served;      /* per tenant: its virtual token counter */
+    uint32_t left_queue; /* 1 + the tenant whose request left the queue last */
+    uint32_t ranked;     /* how many waited when ranks were asked for */
 };
 
 #define TWIN_DECODING UINT32_MAX /* instead of a tenant: what decoding requests take */
@@ -165,6 +169,13 @@ void pool_arrive(struct twin *tw, struct replica *rep, const struct req *r);
 /* Publishes blocks up to the last one whose tokens are all among the first c. */
 void pool_publish(struct twin *tw, struct replica *rep, struct req *r, uint32_t c);
 void pool_release(struct twin *tw, struct replica *rep, struct req *r);
+
+/* ---- who waits (twin_waiting.c) ---- */
+/* Who is looked at next; first: in this step. */
+struct req *waiting_front(struct twin *tw, struct replica *rep, bool first);
+void waiting_joins(struct twin *tw, struct replica *rep, const struct req *r); /* before it is there */
+/* admitted: for the first time. */
+void waiting_leaves(struct replica *rep, const struct req *r, bool admitted);
 
 /* ---- scheduler ---- */
 void step_due(struct twin *tw, struct replica *rep);

@@ -94,7 +94,7 @@ bool twin_setup_from_scenario(struct twin_setup *out, const struct kvc_scenario 
     page_bytes = out->kv_bytes_per_token * sc->engine.page_tokens;
     out->pages = sc->engine.kv_cache_memory_bytes / page_bytes - 1;
     out->clock = (struct twin_clock){*model, model_step, model_decode, kvc_step_front_ns(*model)};
-    out->router = kvc_router_ops_of(kvc_router_find(sc->router.policy));
+    out->router = kvc_router_named(sc->router.policy);
     figures(&out->links[0], host, (double)page_bytes / devices, 0, devices);
     for (int k = 0; k < 3; k++)
         if (sc->tiers[k].present)

@@ -39,6 +39,7 @@ static void account_one(struct twin *tw, struct replica *rep, struct req *r)
     if (r->c == r->N) {
         r->N++;
         r->generated++;
+        rep->served[r->tenant] += 2;
         r->last_token = tw->now;
         if (r->generated == 1) {
             r->first_token = tw->now;
@@ -92,6 +93,7 @@ static void preempt_last(struct twin *tw, struct replica *rep)
     pool_release(tw, rep, r);
     r->c = 0;
     r->state = REQ_WAITING;
+    waiting_joins(tw, rep, r);
     reqs_push_front(&rep->waiting, r);
     for (uint32_t i = 1; i < rep->waiting.n && tw->rules[rep->waiting.at[i]->tenant].priority <
                                                    tw->rules[r->tenant].priority; i++) {
@@ -244,6 +246,7 @@ static enum admit park(struct twin *tw, struct replica *rep, struct req *r,
         return ADMIT_STOP;
     }
     first = count_once(tw, rep, r, reach);
+    waiting_leaves(rep, r, first);
     pool_hold_hit(rep, r, h);
     tiers_load(tw, rep, r, reach); /* first: what it reads must not fall to its own evictions */
     if (first)
@@ -260,15 +263,18 @@ static enum admit park(struct twin *tw, struct replica *rep, struct req *r,
     return ADMIT_NEXT;
 }
 
-static enum admit admit_waiting(struct twin *tw, struct replica *rep, uint32_t *budget, bool *any)
+static enum admit admit_waiting(struct twin *tw, struct replica *rep, uint32_t *budget, bool *any,
+                                bool *asked)
 {
-    struct req *r = rep->waiting.at[0];
+    struct req *r = waiting_front(tw, rep, !*asked);
     uint64_t timeout = tw->sc->request_timeout_ns;
     struct reach reach;
     uint32_t h, left, tokens;
     bool first;
 
+    *asked = true;
     if (timeout && !r->counted && tw->now - r->arrival > timeout) {
+        waiting_leaves(rep, r, false);
         reqs_remove(&rep->waiting, r);
         twin_end(tw, r, KVC_FAILED);
         return ADMIT_NEXT;
@@ -292,6 +298,7 @@ static enum admit admit_waiting(struct twin *tw, struct replica *rep, uint32_t *
         return ADMIT_STOP;
     }
     first = count_once(tw, rep, r, &reach);
+    waiting_leaves(rep, r, first);
     pool_hold_hit(rep, r, h);
     if (first)
         policies_learn(tw, rep, r);
@@ -375,7 +382,7 @@ static void start_step(struct twin *tw, struct replica *rep)
 void step_due(struct twin *tw, struct replica *rep)
 {
     uint32_t budget = tw->sc->engine.max_batched_tokens;
-    bool preempted, any = false;
+    bool preempted, any = false, asked = false;
 
     if (rep->busy)
         account(tw, rep);
@@ -390,7 +397,7 @@ void step_due(struct twin *tw, struct replica *rep)
         while (go == ADMIT_NEXT && budget > 0 && rep->running.n < tw->sc->engine.max_seqs &&
                rep->ready.n + rep->waiting.n > 0)
             go = rep->ready.n ? admit_ready(tw, rep, &budget, &any)
-                              : admit_waiting(tw, rep, &budget, &any);
+                              : admit_waiting(tw, rep, &budget, &any, &asked);
     }
     if (rep->n_evicted)
         tiers_after_evict(tw, rep);

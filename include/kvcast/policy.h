@@ -61,7 +61,8 @@ struct kvc_policy_option {
 enum kvc_policy_kind {
     KVC_POLICY_EVICTION = 1,  /* ops: struct kvc_evict_ops */
     KVC_POLICY_ADMISSION = 2, /* ops: struct kvc_admission_ops */
-    KVC_POLICY_ROUTING = 3    /* ops: struct kvc_router_ops */
+    KVC_POLICY_ROUTING = 3,   /* ops: struct kvc_router_ops */
+    KVC_POLICY_ORDERING = 4   /* ops: struct kvc_ordering_ops */
 };
 
 struct kvc_policy {
@@ -70,7 +71,7 @@ struct kvc_policy {
     uint32_t kind;        /* enum kvc_policy_kind */
     uint32_t n_options;
     const char *name;     /* of small letters, digits and '-'; no built-in policy's */
-    const char *summary;  /* one line: what goes first, what is stored, or where a request goes */
+    const char *summary;  /* one line: what goes, what is stored, or who is served first */
     const char *source;   /* paper or system it is from; NULL: your own */
     const struct kvc_policy_option *options;
     const void *ops;      /* the table for this kind */
@@ -299,6 +300,91 @@ struct kvc_router_ops {
     uint32_t (*pick)(void *state, const struct kvc_route_request *request,
                      const struct kvc_route_view *views, uint32_t n, double load_weight,
                      uint64_t *rng);
+};
+
+/* ---- what the kinds that follow have in common ------------------------------------------------------- *
+ *
+ * What the host does for a policy. Pass the pointer on as it came. */
+
+struct kvc_policy_host {
+    uint32_t struct_size;
+    uint32_t block_tokens;    /* 1 where the log names no blocks */
+    uint64_t capacity_blocks; /* of the cache that the policy is asked about */
+    uint64_t now_ns;          /* since the first request, kept up to date */
+    uint32_t n_tenants;       /* they are numbered from 0, requests that name none being one too */
+    /* The forest, by segment; parents have smaller numbers. Theirs, not to be written. */
+    uint32_t n_segments;
+    const uint32_t *seg_blocks, *seg_depth; /* length; blocks above it */
+    const uint32_t *seg_parent;             /* KVC_NO_ID: a root */
+
+    /* A stream of the run's own, seeded by an option called seed; not in hooks whose state is const. */
+    uint64_t (*random)(const struct kvc_policy_host *host);
+    /* Zeroed; NULL when there is none. What is not freed is a leak that the kit reports. */
+    void *(*alloc)(const struct kvc_policy_host *host, size_t n, size_t size);
+    void (*free)(const struct kvc_policy_host *host, void *memory); /* NULL is fine */
+    /* Ends the run with these words. Hooks return as they can. */
+    void (*fail)(const struct kvc_policy_host *host, const char *why);
+};
+
+/* The ops of those kinds begin with these four, whatever follows. */
+#define KVC_POLICY_OPS_HEAD                                                                        \
+    uint32_t struct_size;                                                                          \
+    uint32_t flags; /* of the kind's enum, added up */                                             \
+    /* The state of one run, or NULL when memory runs out. options: values in the order of the     \
+     * table, NULL: the defaults. Both may be NULL when there is no state. */                      \
+    void *(*create)(const struct kvc_policy_host *host, const union kvc_option_value *options);    \
+    void (*destroy)(const struct kvc_policy_host *host, void *state)
+
+/* ---- ordering ---------------------------------------------------------------------------------------- *
+ *
+ * Which of the requests that wait at an engine is admitted next: the one of the lowest rank, of equals
+ * the one that was preempted last, then the one that has waited longest. Priority classes of tenants
+ * come before ranks. When the one in front does not fit, nobody behind it is admitted. Each replica
+ * has a policy of its own. */
+
+enum kvc_ordering_flag {
+    KVC_ORDERING_ONCE = 1,   /* a rank holds while its request waits, and is asked as it joins the queue:
+                                the replay then loses no time. Else all ranks are asked whenever a
+                                replica could admit somebody, once in a step .. */
+    KVC_ORDERING_EACH = 2,   /* .. or before each admission */
+    KVC_ORDERING_PREFIX = 4, /* reads hit_tokens and hit_tokens_any; not with KVC_ORDERING_ONCE */
+    KVC_ORDERING_ORACLE = 8  /* reads output_tokens, which no engine knows */
+};
+
+struct kvc_waiting { /* a request; whatever is not asked for by a flag is told always */
+    uint64_t index;      /* in the log, from 0 */
+    uint64_t arrived_ns; /* at the client's end of the engine */
+    uint32_t session, tenant; /* session: KVC_NO_ID without; tenant: always one of n_tenants */
+    uint32_t priority;   /* its tenant's class; lower goes first, whatever the rank */
+    uint32_t segment;    /* that its prompt ends with; KVC_NO_ID: nothing of it can be cached */
+    uint32_t input_tokens;
+    uint32_t generated_tokens; /* so far */
+    uint32_t output_tokens;    /* that there will be in all; 0 unless KVC_ORDERING_ORACLE */
+    uint32_t hit_tokens;       /* usable prefix in HBM now; 0 unless KVC_ORDERING_PREFIX */
+    uint32_t hit_tokens_any;   /* the same over all tiers */
+    uint32_t waiting;          /* how many are in the queue now */
+    bool again;                /* it was admitted before, and preempted */
+    bool waits;                /* still in the queue: in ended, it was given up there */
+};
+
+struct kvc_ordering_ops {
+    KVC_POLICY_OPS_HEAD;
+    /* Any number but NaN; lower goes first. In any order and number, so that it changes nothing. */
+    double (*rank)(const struct kvc_policy_host *host, const void *state,
+                   const struct kvc_waiting *request);
+    /* What happens to requests, each NULL or a hook. It joins the queue, before its rank is asked. */
+    void (*arrived)(const struct kvc_policy_host *host, void *state,
+                    const struct kvc_waiting *request);
+    /* It leaves the queue to be served; or, when no more than its prefix is loaded, to be served next. */
+    void (*admitted)(const struct kvc_policy_host *host, void *state,
+                     const struct kvc_waiting *request);
+    /* So many output tokens were sampled for it since this was last told: before ranks are asked, and
+     * when it ends or is preempted. */
+    void (*served)(const struct kvc_policy_host *host, void *state,
+                   const struct kvc_waiting *request, uint32_t tokens);
+    /* It has all its answer, or was given up while it waited. */
+    void (*ended)(const struct kvc_policy_host *host, void *state,
+                  const struct kvc_waiting *request);
 };
 
 /* ---- random streams for routers (splitmix64, Steele, Lea and Flood 2014) ------------------------------ */

@@ -5,8 +5,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "base/units.h"
-#include "policies/admission/rules.h"
 
 #include <string.h>
 
@@ -14,81 +12,27 @@ struct kvc_admission {
     struct kvc_admission_host host; /* first: services find the rest behind it */
     struct kvc_guest guest;
     const struct kvc_admission_ops *ops;
-    struct kvc_plugin *opened;
-    union kvc_option_value option[KVC_POLICY_OPTIONS];
+    struct kvc_policy_choice choice;
     void *state;
     bool failed;
 };
 
-/* ---- by name ---- */
-
-static const struct kvc_policy *const table[] = {
-    &kvc_admission_always, &kvc_admission_second,  &kvc_admission_depth,
-    &kvc_admission_size,   &kvc_admission_tinylfu, &kvc_admission_ttl,
-};
-
-const char *const *kvc_admission_names(void)
+static enum kvc_status choose(const char *spec, struct kvc_policy_choice *out,
+                              struct kvc_error *err)
 {
-    static const char *const names[] = {"always", "second", "depth", "size", "tinylfu", "ttl", NULL};
-    return names;
-}
-
-const struct kvc_policy *kvc_admission_find(const char *name)
-{
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        if (kvc_name_equal(table[i]->name, name))
-            return table[i];
-    return NULL;
-}
-
-/* *opened: whoever has it closes it; left alone for a built-in policy. */
-static enum kvc_status find(const char *spec, const struct kvc_policy **policy,
-                            struct kvc_plugin **opened, const char **options, struct kvc_error *err)
-{
-    char name[32];
-    if (kvc_plugin_is(spec)) {
-        enum kvc_status st = kvc_plugin_open(opened, spec, KVC_POLICY_ADMISSION, err);
-        if (st == KVC_OK) {
-            *policy = &(*opened)->policy;
-            *options = kvc_plugin_options(spec);
-        }
-        return st;
-    }
-    enum kvc_status st = kvc_policy_name(spec, name, sizeof(name), options, err);
-    if (st != KVC_OK)
-        return st;
-    const char *near = kvc_name_nearest(name, kvc_admission_names());
-    if (!(*policy = kvc_admission_find(name)))
-        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "admission",
-                           "there is no admission policy \"%s\"%s%s%s; known are always, second, "
-                           "depth, size, tinylfu, ttl, and plug-ins by their path", name,
-                           near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
-    return KVC_OK;
-}
-
-static enum kvc_status parse(const char *spec, const struct kvc_policy **policy,
-                             struct kvc_plugin **opened, union kvc_option_value *option,
-                             struct kvc_error *err)
-{
-    const char *options;
     if (kvc_policy_admission(spec))
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "admission",
                            "\"%.64s\" is more than one; a policy takes one admission policy", spec);
-    enum kvc_status st = find(spec, policy, opened, &options, err);
-    return st == KVC_OK ? kvc_policy_options((*policy)->name, options, (*policy)->options,
-                                             (*policy)->n_options, option, err)
-                        : st;
+    return kvc_policy_choose(out, spec, KVC_POLICY_ADMISSION, err);
 }
 
 enum kvc_status kvc_admission_check(const char *spec, uint32_t *flags, struct kvc_error *err)
 {
-    const struct kvc_policy *policy;
-    struct kvc_plugin *opened = NULL;
-    union kvc_option_value option[KVC_POLICY_OPTIONS];
-    enum kvc_status st = parse(spec, &policy, &opened, option, err);
+    struct kvc_policy_choice choice = {0};
+    enum kvc_status st = choose(spec, &choice, err);
     if (st == KVC_OK && flags)
-        *flags = ((const struct kvc_admission_ops *)policy->ops)->flags;
-    kvc_plugin_close(opened);
+        *flags = ((const struct kvc_admission_ops *)choice.ops)->flags;
+    kvc_policy_drop(&choice);
     return st;
 }
 
@@ -128,21 +72,13 @@ static void fail(const struct kvc_admission_host *host, const char *why)
 static enum kvc_status open(struct kvc_admission *a, const struct kvc_admission_setup *setup,
                             struct kvc_error *err)
 {
-    const struct kvc_policy *policy = NULL;
     struct kvc_plugged_trial *trial = setup->trial;
-    enum kvc_status st = KVC_OK;
-    if (trial) {
-        policy = &trial->plugin->policy;
-        st = kvc_policy_options(policy->name, kvc_plugin_options(setup->spec), policy->options,
-                                policy->n_options, a->option, err);
-    } else {
-        st = parse(setup->spec, &policy, &a->opened, a->option, err);
-    }
+    enum kvc_status st = trial ? kvc_guest_choose(&a->choice, trial, setup->spec, err)
+                               : choose(setup->spec, &a->choice, err);
     if (st != KVC_OK)
         return st;
-    const struct kvc_plugin *plugin = trial ? trial->plugin : a->opened;
-    a->ops = plugin ? &plugin->admission : policy->ops;
-    kvc_guest_begin(&a->guest, plugin ? plugin->path : NULL, policy, a->option, trial, &a->failed);
+    a->ops = a->choice.ops;
+    kvc_guest_begin(&a->guest, &a->choice, trial, &a->failed);
     return KVC_OK;
 }
 
@@ -152,7 +88,7 @@ static enum kvc_status create(struct kvc_admission *a, struct kvc_error *err)
         return KVC_OK;
     bool defaults = a->guest.trial && a->guest.trial->null_options;
     uint32_t before = kvc_guest_enter(&a->guest, KVC_HOOK_CREATE);
-    a->state = a->ops->create(&a->host, defaults ? NULL : a->option);
+    a->state = a->ops->create(&a->host, defaults ? NULL : a->choice.option);
     kvc_guest_leave(&a->guest, before);
     return a->failed ? kvc_admission_error(a, err) : a->state ? KVC_OK : kvc_fail_nomem(err);
 }
@@ -190,7 +126,7 @@ void kvc_admission_destroy(struct kvc_admission *a)
         kvc_guest_leave(&a->guest, KVC_HOOK_NONE);
     }
     kvc_guest_end(&a->guest);
-    kvc_plugin_close(a->opened);
+    kvc_policy_drop(&a->choice);
     kvc_free(a);
 }
 

@@ -101,7 +101,7 @@ enum kvc_status kvc_runs_check_order(const char *spec, struct kvc_error *err)
     enum kvc_status st = kvc_plugin_open(&p, spec, KVC_POLICY_EVICTION, err);
     if (st != KVC_OK)
         return st;
-    bool oracle = p->evict.flags & KVC_EVICT_ORACLE;
+    bool oracle = p->ops.evict.flags & KVC_EVICT_ORACLE;
     kvc_plugin_close(p);
     return oracle ? needs_future(spec, err) : KVC_OK;
 }

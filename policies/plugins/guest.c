@@ -12,7 +12,8 @@
 const char *kvc_hook_name(uint32_t hook)
 {
     static const char *const names[] = {"no hook", "create", "destroy", "request", "stored",
-                                        "touched", "victim", "removed", "admits"};
+                                        "touched", "victim", "removed", "admits", "rank", "arrived",
+                                        "admitted", "served", "ended"};
     return hook < sizeof(names) / sizeof(names[0]) ? names[hook] : "no hook";
 }
 
@@ -24,15 +25,26 @@ static uint64_t seed_of(const struct kvc_policy *policy, const union kvc_option_
     return 0;
 }
 
-void kvc_guest_begin(struct kvc_guest *g, const char *path, const struct kvc_policy *policy,
-                     const union kvc_option_value *value, struct kvc_plugged_trial *trial,
-                     bool *failed)
+enum kvc_status kvc_guest_choose(struct kvc_policy_choice *out,
+                                 const struct kvc_plugged_trial *trial, const char *spec,
+                                 struct kvc_error *err)
 {
-    g->path = path;
-    g->name = policy->name;
+    const struct kvc_policy *policy = &trial->plugin->policy;
+    out->policy = policy;
+    out->ops = &trial->plugin->ops;
+    return kvc_policy_options(policy->name, kvc_plugin_options(spec), policy->options,
+                              policy->n_options, out->option, err);
+}
+
+void kvc_guest_begin(struct kvc_guest *g, const struct kvc_policy_choice *choice,
+                     struct kvc_plugged_trial *trial, bool *failed)
+{
+    const struct kvc_plugin *plugin = trial ? trial->plugin : choice->opened;
+    g->path = plugin ? plugin->path : NULL;
+    g->name = choice->policy->name;
     g->trial = trial;
     g->place = trial && trial->place ? trial->place : &g->own;
-    g->rng = kvc_rng_stream(seed_of(policy, value), "plug-in");
+    g->rng = kvc_rng_stream(seed_of(choice->policy, choice->option), "plug-in");
     g->failed = failed;
 }
 

@@ -15,9 +15,19 @@ enum kvc_hook {
     KVC_HOOK_TOUCHED,
     KVC_HOOK_VICTIM,
     KVC_HOOK_REMOVED,
-    KVC_HOOK_ADMITS
+    KVC_HOOK_ADMITS,
+    KVC_HOOK_RANK,
+    KVC_HOOK_ARRIVED,
+    KVC_HOOK_ADMITTED,
+    KVC_HOOK_SERVED,
+    KVC_HOOK_ENDED
 };
 const char *kvc_hook_name(uint32_t hook);
+/* Whether it is asked as often as it happens, of a state that is const. */
+static inline bool kvc_hook_changes_nothing(uint32_t hook)
+{
+    return hook == KVC_HOOK_ADMITS || hook == KVC_HOOK_RANK;
+}
 
 /* Where a plug-in is: kept up to date, in shared memory for a process that watches another. */
 struct kvc_plugged_place {
@@ -52,10 +62,13 @@ struct kvc_guest {
     struct kvc_error error; /* that breach */
 };
 
-/* path NULL: a built-in policy. trial may be NULL. */
-void kvc_guest_begin(struct kvc_guest *guest, const char *path, const struct kvc_policy *policy,
-                     const union kvc_option_value *value, struct kvc_plugged_trial *trial,
-                     bool *failed);
+/* What a trial's plug-in, which is loaded already, is asked for by spec. */
+enum kvc_status kvc_guest_choose(struct kvc_policy_choice *out,
+                                 const struct kvc_plugged_trial *trial, const char *spec,
+                                 struct kvc_error *err);
+/* trial may be NULL. */
+void kvc_guest_begin(struct kvc_guest *guest, const struct kvc_policy_choice *choice,
+                     struct kvc_plugged_trial *trial, bool *failed);
 /* Whether it kept to the memory it was given: a breach if not. */
 void kvc_guest_look(struct kvc_guest *guest);
 /* Frees what it left behind, which the trial is told of. */

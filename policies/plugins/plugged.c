@@ -396,7 +396,7 @@ static void create(struct kvc_plugged *p)
         return;
     uint32_t before = kvc_guest_enter(&p->guest, KVC_HOOK_CREATE);
     bool defaults = p->guest.trial && p->guest.trial->null_options;
-    p->state = p->evict->create(&p->host, defaults ? NULL : p->value);
+    p->state = p->evict->create(&p->host, defaults ? NULL : p->choice.option);
     kvc_guest_leave(&p->guest, before);
     p->created = p->state != NULL;
     if (!p->state)
@@ -406,25 +406,19 @@ static void create(struct kvc_plugged *p)
 static enum kvc_status load(struct kvc_plugged *p, const struct kvc_runs_setup *setup,
                             struct kvc_error *err)
 {
-    enum kvc_status st = KVC_OK;
-    p->plugin = setup->trial ? setup->trial->plugin : NULL;
-    if (!p->plugin) {
-        st = kvc_plugin_open(&p->opened, setup->policy, KVC_POLICY_EVICTION, err);
-        p->plugin = p->opened;
-    }
+    enum kvc_status st =
+        setup->trial ? kvc_guest_choose(&p->choice, setup->trial, setup->policy, err)
+                     : kvc_policy_choose(&p->choice, setup->policy, KVC_POLICY_EVICTION, err);
     if (st != KVC_OK)
         return st;
-    p->evict = &p->plugin->evict;
+    p->evict = p->choice.ops;
+    kvc_guest_begin(&p->guest, &p->choice, setup->trial, &p->c->failed);
     p->stride = p->evict->piece_bytes ? (p->evict->piece_bytes + 15) / 8 * 8 : 0;
     if (p->evict->flags & KVC_EVICT_ORACLE) {
         p->next_use = kvc_malloc(setup->n_segments, sizeof(*p->next_use));
         if (!p->next_use)
             return kvc_fail_nomem(err);
     }
-    st = kvc_policy_options(p->plugin->policy.name, kvc_plugin_options(setup->policy),
-                            p->plugin->policy.options, p->plugin->policy.n_options, p->value, err);
-    kvc_guest_begin(&p->guest, p->plugin->path, &p->plugin->policy, p->value, setup->trial,
-                    &p->c->failed);
     return st;
 }
 
@@ -439,7 +433,7 @@ bool kvc_plugged_open(struct kvc_runs *c, const struct kvc_runs_setup *setup)
     p->seg_parent = setup->seg_parent;
     if (load(p, setup, &p->guest.error) != KVC_OK)
         return false;
-    p->ops = (struct kvc_runs_ops){.name = p->plugin->policy.name,
+    p->ops = (struct kvc_runs_ops){.name = p->choice.policy->name,
                                    .resident_queues = kvc_plugged_ghosts(p), .arrive = arrive,
                                    .first = lower, .hit = hit, .miss = miss,
                                    .wants_next = p->next_use != NULL, .order = &order};
@@ -476,6 +470,6 @@ void kvc_plugged_stop(struct kvc_plugged *p)
     kvc_free(p->birth);
     kvc_free(p->history);
     kvc_free(p->memory);
-    kvc_plugin_close(p->opened);
+    kvc_policy_drop(&p->choice);
     kvc_free(p);
 }

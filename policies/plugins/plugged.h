@@ -21,11 +21,9 @@ struct kvc_plugged {
     struct kvc_host host; /* first: services find the rest behind it */
     struct kvc_runs *c;
     struct kvc_runs_ops ops; /* of this run: how many queues are resident is the plug-in's matter */
-    struct kvc_plugin *opened;
-    const struct kvc_plugin *plugin;
+    struct kvc_policy_choice choice;
     const struct kvc_evict_ops *evict;
     struct kvc_guest guest;
-    union kvc_option_value value[KVC_POLICY_OPTIONS];
     void *state;
     bool created;
     uint32_t *birth;

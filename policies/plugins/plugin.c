@@ -14,20 +14,6 @@
 
 #define ENTRY "kvc_policy_plugin"
 
-const char *kvc_policy_kind_name(uint32_t kind)
-{
-    switch (kind) {
-    case KVC_POLICY_EVICTION:
-        return "eviction";
-    case KVC_POLICY_ADMISSION:
-        return "admission";
-    case KVC_POLICY_ROUTING:
-        return "routing";
-    default:
-        return NULL;
-    }
-}
-
 static bool listed(const char *const *names, const char *name)
 {
     for (; *names; names++)
@@ -39,9 +25,8 @@ static bool listed(const char *const *names, const char *name)
 static bool built_in(uint32_t kind, const char *name)
 {
     static const char *const bounds[] = {"opt", "optforced", "content", "all", NULL};
-    return kind == KVC_POLICY_EVICTION    ? listed(kvc_runs_policies(), name) || listed(bounds, name)
-           : kind == KVC_POLICY_ADMISSION ? listed(kvc_admission_names(), name)
-                                          : listed(kvc_router_names(), name);
+    return kind == KVC_POLICY_EVICTION ? listed(kvc_runs_policies(), name) || listed(bounds, name)
+                                       : kvc_policy_find(kind, name) != NULL;
 }
 
 /* Of "PATH.so[:options][+..]", for folders may hold a ':' or '+'; without .so, to the first of them
@@ -73,8 +58,10 @@ static bool begins_with_name(const char *spec)
         return false;
     memcpy(name, spec, n);
     name[n] = '\0';
-    return built_in(KVC_POLICY_EVICTION, name) || built_in(KVC_POLICY_ADMISSION, name) ||
-           built_in(KVC_POLICY_ROUTING, name);
+    for (uint32_t kind = KVC_POLICY_EVICTION; kvc_policy_kind_name(kind); kind++)
+        if (built_in(kind, name))
+            return true;
+    return false;
 }
 
 bool kvc_plugin_is(const char *spec)
@@ -185,17 +172,21 @@ static enum kvc_status check_pair(const struct kvc_plugin *p, bool create, bool 
                                            "neither");
 }
 
+static enum kvc_status no_hook(const struct kvc_plugin *p, const char *hook, struct kvc_error *err)
+{
+    return bad(p, err, "the hook %s is missing; every policy of %s needs it", hook,
+               kvc_policy_kind_name(p->policy.kind));
+}
+
 static enum kvc_status check_eviction(struct kvc_plugin *p, struct kvc_error *err)
 {
-    const struct kvc_evict_ops *o = &p->evict;
-    enum kvc_status st = take_table(p, &p->evict, p->policy.ops, sizeof(p->evict),
-                                    "struct kvc_evict_ops", err);
+    const struct kvc_evict_ops *o = &p->ops.evict;
+    enum kvc_status st = take_table(p, &p->ops, p->policy.ops, sizeof(*o), "struct kvc_evict_ops",
+                                    err);
     if (st != KVC_OK)
         return st;
-    const char *lacks = !o->stored ? "stored" : !o->victim ? "victim" : NULL;
-    if (lacks)
-        return bad(p, err, "the hook %s is missing; every eviction policy needs stored and victim",
-                   lacks);
+    if (!o->stored || !o->victim)
+        return no_hook(p, o->stored ? "victim" : "stored", err);
     if (o->piece_bytes > KVC_PIECE_BYTES_MOST)
         return bad(p, err, "piece_bytes is %u, and %u is the most", o->piece_bytes,
                    KVC_PIECE_BYTES_MOST);
@@ -209,13 +200,13 @@ static enum kvc_status check_eviction(struct kvc_plugin *p, struct kvc_error *er
 
 static enum kvc_status check_admission(struct kvc_plugin *p, struct kvc_error *err)
 {
-    const struct kvc_admission_ops *o = &p->admission;
-    enum kvc_status st = take_table(p, &p->admission, p->policy.ops, sizeof(p->admission),
+    const struct kvc_admission_ops *o = &p->ops.admission;
+    enum kvc_status st = take_table(p, &p->ops, p->policy.ops, sizeof(*o),
                                     "struct kvc_admission_ops", err);
     if (st != KVC_OK)
         return st;
     if (!o->admits)
-        return bad(p, err, "the hook admits is missing; every admission policy needs it");
+        return no_hook(p, "admits", err);
     if (o->flags >= 2 * KVC_ADMISSION_REQUEST)
         return unknown_flags(p, o->flags, err);
     return check_pair(p, o->create, o->destroy, err);
@@ -223,13 +214,30 @@ static enum kvc_status check_admission(struct kvc_plugin *p, struct kvc_error *e
 
 static enum kvc_status check_router(struct kvc_plugin *p, struct kvc_error *err)
 {
-    enum kvc_status st = take_table(p, &p->router, p->policy.ops, sizeof(p->router),
-                                    "struct kvc_router_ops", err);
+    const struct kvc_router_ops *o = &p->ops.router;
+    enum kvc_status st = take_table(p, &p->ops, p->policy.ops, sizeof(*o), "struct kvc_router_ops",
+                                    err);
     if (st != KVC_OK)
         return st;
-    if (!p->router.pick)
-        return bad(p, err, "the hook pick is missing; every router needs it");
-    return check_pair(p, p->router.create, p->router.destroy, err);
+    return o->pick ? check_pair(p, o->create, o->destroy, err) : no_hook(p, "pick", err);
+}
+
+static enum kvc_status check_ordering(struct kvc_plugin *p, struct kvc_error *err)
+{
+    const struct kvc_ordering_ops *o = &p->ops.ordering;
+    enum kvc_status st = take_table(p, &p->ops, p->policy.ops, sizeof(*o),
+                                    "struct kvc_ordering_ops", err);
+    if (st != KVC_OK)
+        return st;
+    if (!o->rank)
+        return no_hook(p, "rank", err);
+    if (o->flags >= 2 * KVC_ORDERING_ORACLE)
+        return unknown_flags(p, o->flags, err);
+    if (o->flags & KVC_ORDERING_ONCE && o->flags & (KVC_ORDERING_EACH | KVC_ORDERING_PREFIX))
+        return bad(p, err, "KVC_ORDERING_ONCE goes with neither KVC_ORDERING_EACH nor "
+                           "KVC_ORDERING_PREFIX: a prefix is known, and may change, while a request "
+                           "waits");
+    return check_pair(p, o->create, o->destroy, err);
 }
 
 static enum kvc_status check(struct kvc_plugin *p, const struct kvc_policy *said, uint32_t kind,
@@ -258,7 +266,8 @@ static enum kvc_status check(struct kvc_plugin *p, const struct kvc_policy *said
         return st;
     return said->kind == KVC_POLICY_EVICTION    ? check_eviction(p, err)
            : said->kind == KVC_POLICY_ADMISSION ? check_admission(p, err)
-                                                : check_router(p, err);
+           : said->kind == KVC_POLICY_ROUTING   ? check_router(p, err)
+                                                : check_ordering(p, err);
 }
 
 /* ---- loading ---- */
@@ -293,6 +302,8 @@ enum kvc_status kvc_plugin_open(struct kvc_plugin **out, const char *spec, uint3
                                 struct kvc_error *err)
 {
     size_t n = path_length(spec);
+    if (spec[n] == ':' && (!spec[n + 1] || spec[n + 1] == '+'))
+        return kvc_no_options(spec, err);
     struct kvc_plugin *p = kvc_calloc(1, sizeof(*p));
     if (!p)
         return kvc_fail_nomem(err);

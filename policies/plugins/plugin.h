@@ -9,9 +9,12 @@ struct kvc_plugin {
     void *object; /* of dlopen */
     char path[256];
     struct kvc_policy policy; /* copies: what a shorter struct lacks is 0 */
-    struct kvc_evict_ops evict;
-    struct kvc_admission_ops admission;
-    struct kvc_router_ops router;
+    union {
+        struct kvc_evict_ops evict;
+        struct kvc_admission_ops admission;
+        struct kvc_router_ops router;
+        struct kvc_ordering_ops ordering;
+    } ops; /* of its kind */
 };
 
 /* Whether this names a file: it holds a '/' or ends in ".so", before its options. */
@@ -23,7 +26,6 @@ const char *kvc_policy_admission(const char *spec);
 enum kvc_status kvc_plugin_open(struct kvc_plugin **out, const char *spec, uint32_t kind,
                                 struct kvc_error *err);
 void kvc_plugin_close(struct kvc_plugin *plugin); /* NULL is fine */
-const char *kvc_policy_kind_name(uint32_t kind); /* "eviction" */
 /* Where the options of "NAME:key=value" begin, "" without. */
 const char *kvc_plugin_options(const char *spec);
 

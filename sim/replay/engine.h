@@ -2,7 +2,7 @@
  * Shared by the files of the replay: one run's state. docs/replay.md defines what it does.
  *
  *   replay.c   event loop, arrivals, routing (replay_setup.c: what a run starts with)
- *   replica.c  one engine instance: scheduler, steps, HBM pool
+ *   replica.c  one engine instance: scheduler, steps, HBM pool (waiting.c: who is admitted next)
  *   tiers.c    tiers below HBM: lookup, loads, stores (tiers_setup.c: their links and pools;
  *              tiers_admission.c: what they refuse)
  *   collect.c  the result record
@@ -11,6 +11,7 @@
 #define KVC_SIM_ENGINE_H
 
 #include "models/link_use.h"
+#include "policies/ordering/ordering.h"
 #include "policies/plugins/plugin.h"
 #include "sim/replay/arrivals.h"
 #include "sim/replay/links.h"
@@ -52,6 +53,9 @@ struct kvc_job {
     uint32_t loads;             /* transfers it waits for */
     uint32_t load_tokens;       /* T */
     bool decoding, has_copies, admitted, running;
+    bool waits;                 /* for an order of requests: it is in the queue .. */
+    uint32_t told;              /* .. output tokens it was told of .. */
+    double place, rank;         /* .. of its class, where in the queue, and the rank as last asked */
 };
 
 /* Entries of a replica's step heaps: something happens to a job at step. */
@@ -82,6 +86,8 @@ struct kvc_replica {
     uint32_t id, node;
     struct kvc_pool pool;
     struct kvc_queue waiting, ready, running;
+    struct kvc_ordering *order; /* NULL: first come, first served */
+    bool ranks_change;          /* its, while requests wait */
     uint32_t parked, on_the_way;
     uint64_t queued_tokens;  /* prompt tokens not yet computed */
     uint64_t prefill_context;/* c of running jobs that do not decode */
@@ -278,6 +284,10 @@ void kvc_replica_view(struct kvc_engine *e, struct kvc_replica *r, struct kvc_ro
 void kvc_replica_tier_changed(struct kvc_engine *e, struct kvc_replica *r);
 /* A parked job's loads have ended. */
 void kvc_replica_loaded(struct kvc_engine *e, uint32_t job);
+/* What a waiting job would find now. */
+struct kvc_reach;
+void kvc_job_lookup(struct kvc_engine *e, const struct kvc_replica *r, const struct kvc_job *job,
+                    struct kvc_reach *out);
 /* Usable HBM hit, in tokens, of a request of known tokens when reach blocks are cached. */
 uint32_t kvc_replica_usable(const struct kvc_engine *e, uint32_t reach, uint32_t known);
 

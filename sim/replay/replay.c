@@ -368,9 +368,13 @@ bool kvc_engine_next(struct kvc_engine *e)
 
 enum kvc_status kvc_engine_error(const struct kvc_engine *e, struct kvc_error *err)
 {
-    for (uint32_t i = 0; i < e->n_replicas; i++)
-        if (e->replicas[i].pool.policy && kvc_runs_failed(e->replicas[i].pool.policy))
-            return kvc_runs_error(e->replicas[i].pool.policy, err);
+    for (uint32_t i = 0; i < e->n_replicas; i++) {
+        const struct kvc_replica *r = &e->replicas[i];
+        if (r->pool.policy && kvc_runs_failed(r->pool.policy))
+            return kvc_runs_error(r->pool.policy, err);
+        if (r->order && r->order->hosted.failed)
+            return kvc_hosted_error(&r->order->hosted, err);
+    }
     for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++)
         for (uint32_t i = 0; i < e->tiers[t].instances; i++)
             if (e->tiers[t].pools[i].policy && kvc_runs_failed(e->tiers[t].pools[i].policy))
@@ -405,7 +409,11 @@ static enum kvc_status run(struct kvc_engine *e, struct kvc_error *err)
     if (e->now < e->end_ns)
         move_time(e, e->end_ns);
     note_link_bytes(e);
-    return kvc_tiers_admission_error(e, err);
+    enum kvc_status st = kvc_tiers_admission_error(e, err);
+    for (uint32_t i = 0; i < e->n_replicas && st == KVC_OK; i++)
+        if (e->replicas[i].order)
+            st = kvc_hosted_error(&e->replicas[i].order->hosted, err);
+    return st;
 }
 
 static double clock_s(clockid_t id)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a replay starts with, and what it leaves. */
-#include "sim/replay/engine.h"
+#include "sim/replay/replica.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -167,6 +167,8 @@ static enum kvc_status init_replicas(struct kvc_engine *e, uint64_t pages, struc
         e->replicas[i].node = (uint32_t)((uint64_t)i * gpus / per_node);
         if (!order.queue)
             st = kvc_engine_set_policy(e, &e->replicas[i].pool, e->sc->hbm_policy, false, err);
+        if (st == KVC_OK)
+            st = kvc_replica_set_order(e, &e->replicas[i], err);
     }
     return st;
 }

@@ -213,9 +213,14 @@ void kvc_replica_catch_up(struct kvc_engine *e, struct kvc_replica *r)
     kvc_replica_catch_up_to(e, r, s);
 }
 
+uint64_t kvc_replica_finished(const struct kvc_engine *e, const struct kvc_replica *r)
+{
+    return r->busy && !r->mixed ? step_at(r, e->now) - 1 : r->steps;
+}
+
 void kvc_replica_view(struct kvc_engine *e, struct kvc_replica *r, struct kvc_route_view *view)
 {
-    uint64_t finished = r->busy && !r->mixed ? step_at(r, e->now) - 1 : r->steps;
+    uint64_t finished = kvc_replica_finished(e, r);
     view->running = r->running.n;
     view->waiting = r->waiting.n + r->ready.n + r->parked + r->on_the_way;
     view->queued_tokens = r->queued_tokens;
@@ -244,6 +249,8 @@ static void finish_job(struct kvc_engine *e, struct kvc_replica *r, uint32_t job
     else
         r->prefill_context -= j->computed;
     kvc_tiers_store(e, r, job);
+    if (r->order)
+        kvc_replica_order_ended(e, r, job);
     kvc_job_release(e, r, job);
     kvc_queue_remove(e, &r->running, job);
     e->running_now--;
@@ -375,7 +382,8 @@ static void start_decode(struct kvc_engine *e, struct kvc_replica *r)
         kvc_step_decode(e->model, r->n_decode, context, &r->cost);
     }
     r->mixed = false;
-    r->target = e->options->step_by_step || r->retry ? r->steps + 1 : stretch_end(e, r);
+    bool next_step = r->retry || (r->looked && r->ranks_change); /* another may be in front then */
+    r->target = e->options->step_by_step || next_step ? r->steps + 1 : stretch_end(e, r);
     uint64_t timeout = e->sc->request_timeout_ns;
     if (timeout && r->waiting.n) { /* wake when the request in front has waited too long */
         uint64_t late = e->results[e->jobs[r->waiting.head].request].arrival_ns + timeout + 1;
@@ -441,11 +449,7 @@ void kvc_replica_enqueue(struct kvc_engine *e, uint32_t job)
     struct kvc_replica *r = &e->replicas[j->replica];
     j->queued_ns = e->now;
     r->on_the_way--;
-    uint32_t at = r->waiting.tail; /* behind all of its priority */
-    while (at != KVC_NONE && e->jobs[at].priority > j->priority)
-        at = e->jobs[at].prev;
-    kvc_queue_insert(e, &r->waiting, at, job);
-    wake(e, r, at != KVC_NONE);
+    wake(e, r, kvc_replica_join_queue(e, r, job, false));
 }
 
 void kvc_replica_loaded(struct kvc_engine *e, uint32_t job)
@@ -481,6 +485,7 @@ bool kvc_replica_init(struct kvc_engine *e, struct kvc_replica *r, uint32_t id, 
 void kvc_replica_clear(struct kvc_replica *r)
 {
     kvc_pool_clear(&r->pool);
+    kvc_ordering_destroy(r->order);
     kvc_free(r->phase);
     kvc_free(r->finishes.v);
     kvc_free(r->publishes.v);

@@ -20,6 +20,8 @@ void kvc_queue_remove(struct kvc_engine *e, struct kvc_queue *q, uint32_t job);
  * one that makes to finished steps. */
 uint64_t kvc_replica_page_demand(const struct kvc_engine *e, const struct kvc_replica *r,
                                  uint64_t from, uint64_t to);
+/* Steps that have ended before now. */
+uint64_t kvc_replica_finished(const struct kvc_engine *e, const struct kvc_replica *r);
 /* Pages taken and blocks published as of the start of step s. */
 void kvc_replica_catch_up_to(struct kvc_engine *e, struct kvc_replica *r, uint64_t s);
 /* The job decodes from the step after r->steps on. */
@@ -30,6 +32,19 @@ void kvc_replica_leave_decode(struct kvc_engine *e, struct kvc_replica *r, uint3
 /* misses.c: the request's hits, and a cause for every token that missed, counted once. */
 void kvc_replica_account_hit(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
                              const struct kvc_reach *reach);
+
+/* waiting.c */
+enum kvc_status kvc_replica_set_order(struct kvc_engine *e, struct kvc_replica *r,
+                                      struct kvc_error *err);
+/* Into the waiting queue, where its priority and rank put it, behind its equals or before them; true:
+ * somebody is before it. */
+bool kvc_replica_join_queue(struct kvc_engine *e, struct kvc_replica *r, uint32_t job, bool front);
+/* Who is looked at next, of a queue that is not empty; first: in this step. */
+uint32_t kvc_replica_next(struct kvc_engine *e, struct kvc_replica *r, bool first);
+/* Where there is an order, it learns that the job left the queue, or ended. */
+void kvc_replica_order_admitted(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
+                                const struct kvc_reach *reach);
+void kvc_replica_order_ended(struct kvc_engine *e, struct kvc_replica *r, uint32_t job);
 
 /* schedule.c */
 void kvc_replica_schedule(struct kvc_engine *e, struct kvc_replica *r);

@@ -6,7 +6,7 @@
 
 struct step_plan {
     uint64_t budget;
-    bool preempted;
+    bool preempted, asked; /* asked: who waits in front */
 };
 
 void kvc_job_set_computed(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
@@ -81,11 +81,7 @@ static void preempt_last(struct kvc_engine *e, struct kvc_replica *r)
     j->running = false;
     kvc_job_set_computed(e, r, job, 0);
     j->order = 0;
-    uint32_t ahead = KVC_NONE; /* the last one of a priority before its own */
-    for (uint32_t at = r->waiting.head;
-         at != KVC_NONE && e->jobs[at].priority < j->priority; at = e->jobs[at].next)
-        ahead = at;
-    kvc_queue_insert(e, &r->waiting, ahead, job);
+    kvc_replica_join_queue(e, r, job, true);
     r->preemptions++;
     r->batch_changed = true;
     e->running_now--;
@@ -250,6 +246,8 @@ static bool timed_out(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
     uint64_t timeout = e->sc->request_timeout_ns;
     if (!timeout || j->admitted || e->now - res->arrival_ns <= timeout)
         return false;
+    if (r->order)
+        kvc_replica_order_ended(e, r, job);
     kvc_queue_remove(e, &r->waiting, job);
     r->queued_tokens -= j->input;
     e->waiting_now--;
@@ -257,11 +255,20 @@ static bool timed_out(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
     return true;
 }
 
+void kvc_job_lookup(struct kvc_engine *e, const struct kvc_replica *r, const struct kvc_job *j,
+                    struct kvc_reach *out)
+{
+    uint64_t full = e->block_tokens ? j->known / e->block_tokens : 0;
+    uint32_t limit = full < j->path_blocks ? (uint32_t)full : j->path_blocks;
+    kvc_tiers_lookup(e, r, kvc_engine_path(e, j->leaf, 0), limit, j->known, out);
+}
+
 /* Looks at the request in front of the waiting queue; false when it has to stay there. */
 static bool admit_waiting(struct kvc_engine *e, struct kvc_replica *r, struct step_plan *plan)
 {
-    uint32_t job = r->waiting.head;
+    uint32_t job = r->order ? kvc_replica_next(e, r, !plan->asked) : r->waiting.head;
     struct kvc_job *j = &e->jobs[job];
+    plan->asked = true;
     if (timed_out(e, r, job))
         return true;
     struct kvc_path path = kvc_engine_path(e, j->leaf, 0);
@@ -288,6 +295,8 @@ static bool admit_waiting(struct kvc_engine *e, struct kvc_replica *r, struct st
         return false;
     r->blocked = r->looked = false;
     kvc_queue_remove(e, &r->waiting, job);
+    if (r->order)
+        kvc_replica_order_admitted(e, r, job, &reach);
     hold_hit(e, r, job, path, limit, &reach, load ? j->known : (uint64_t)reach.usable + tokens);
     if (load) {
         j->parked_ns = e->now;

@@ -75,13 +75,22 @@ static enum kvc_status needs_future(const struct kvc_scenario_key *key, const ch
                        "ceiling --policy %.64s gives what it would hit", text, text);
 }
 
+/* Of the policies that a key names, but those of eviction; 0: it names none. */
+static uint32_t kind_of(const struct kvc_scenario_key *key)
+{
+    return key->names == kvc_router_names      ? KVC_POLICY_ROUTING
+           : key->names == kvc_admission_names ? KVC_POLICY_ADMISSION
+           : key->names == kvc_ordering_names  ? KVC_POLICY_ORDERING
+                                               : 0;
+}
+
 static enum kvc_status pick_name(const struct kvc_scenario_key *key, const char *text,
                                  const char **out, size_t *at, struct kvc_error *err)
 {
     const char *const *list = key->choices ? key->choices : key->names();
     char all[256] = "";
-    bool admission = key->names == kvc_admission_names;
-    if ((key->names == kvc_router_names || admission) && kvc_plugin_is(text)) {
+    uint32_t kind = kind_of(key);
+    if (kind && kvc_plugin_is(text)) {
         *out = text; /* loaded when the run begins */
         return KVC_OK;
     }
@@ -93,9 +102,12 @@ static enum kvc_status pick_name(const struct kvc_scenario_key *key, const char 
     if (key->names == kvc_eviction_names &&
         (kvc_name_equal(text, "opt") || kvc_name_equal(text, "optforced")))
         return needs_future(key, text, err);
-    if (admission && strchr(text, ':') && !strchr(text, '+')) {
+    if (kind && strchr(text, ':') && !strchr(text, '+')) {
+        struct kvc_policy_choice choice;
         *out = text;
-        return kvc_admission_check(text, NULL, err);
+        enum kvc_status st = kvc_policy_choose(&choice, text, kind, err);
+        kvc_policy_drop(&choice);
+        return st;
     }
     const char *nearest;
     for (size_t i = 0; list[i]; i++) {
@@ -508,6 +520,17 @@ static enum kvc_status check_tier(const struct kvc_scenario *s, size_t i, struct
     return st;
 }
 
+/* It can be loaded, and is of that kind. */
+static enum kvc_status check_plugin(const char *spec, uint32_t kind, struct kvc_error *err)
+{
+    struct kvc_policy_choice choice;
+    if (!kvc_plugin_is(spec))
+        return KVC_OK;
+    enum kvc_status st = kvc_policy_choose(&choice, spec, kind, err);
+    kvc_policy_drop(&choice);
+    return st;
+}
+
 enum kvc_status kvc_scenario_check(const struct kvc_scenario *s, struct kvc_error *err)
 {
     enum kvc_status st = KVC_OK;
@@ -536,11 +559,10 @@ enum kvc_status kvc_scenario_check(const struct kvc_scenario *s, struct kvc_erro
         st = check_tier(s, i, err);
     if (st == KVC_OK)
         st = kvc_scenario_tenants_check(s, err);
-    if (st == KVC_OK && kvc_plugin_is(s->router.policy)) {
-        struct kvc_router router;
-        st = kvc_router_open(&router, s->router.policy, err);
-        kvc_router_close(&router);
-    }
+    if (st == KVC_OK)
+        st = check_plugin(s->router.policy, KVC_POLICY_ROUTING, err);
+    if (st == KVC_OK)
+        st = check_plugin(s->engine.order, KVC_POLICY_ORDERING, err);
     struct kvc_user_profile *profile = NULL;
     if (st == KVC_OK)
         st = kvc_scenario_profile(&profile, s, err);

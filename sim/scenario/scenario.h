@@ -77,6 +77,7 @@ struct kvc_scenario {
         uint64_t kv_cache_memory_bytes; /* 0 = derive */
         bool unified_kv;
         double kv_resident, output_inflation;
+        char order[KVC_SPEC_MAX]; /* who of those that wait is admitted next; "": fcfs */
     } engine;
     struct {
         char gpu[KVC_NAME_MAX];

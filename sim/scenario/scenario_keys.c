@@ -106,6 +106,8 @@ static const struct kvc_scenario_key keys[] = {
          "admit a request only when its whole prompt fits"),
     FLAG("engine.unhashed_first", engine.unhashed_first, "true",
          "freed pages without a hash are reused before cached ones"),
+    NAMED("engine.order", "order", "NAME[:OPTION=VALUE]", engine.order, kvc_ordering_names, "fcfs",
+          "who of those that wait is admitted next: as of 'kvcast policy list', or a plug-in's path"),
     SIZE("engine.kv_cache_memory", NULL, engine.kv_cache_memory_bytes, 1, 1e18, "",
          "KV bytes of a replica, all ranks; unset = derived from GPU memory"),
     FLAG("engine.unified_kv", engine.unified_kv, "false",

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Who of those that wait at a replica is admitted next, where an order of requests says it
+ * (policies/ordering); without one it is the front of the queue. docs/replay.md states the rules. */
+#include "sim/replay/replica.h"
+
+#include "base/alloc.h"
+#include "base/units.h"
+
+enum kvc_status kvc_replica_set_order(struct kvc_engine *e, struct kvc_replica *r,
+                                      struct kvc_error *err)
+{
+    const struct kvc_trace *t = e->trace;
+    const char *spec = e->sc->engine.order;
+    if (!spec[0] || kvc_name_equal(spec, "fcfs"))
+        return KVC_OK;
+    const struct kvc_hosted_setup setup = {
+        .spec = spec, .n_tenants = e->tenants.n, .n_segments = t->n_segments,
+        .block_tokens = e->block_tokens, .seg_len = t->seg_len, .seg_depth = t->seg_depth,
+        .seg_parent = t->seg_parent,
+        .capacity = e->block_tokens ? r->pool.pages * e->page_tokens / e->block_tokens : 0,
+    };
+    enum kvc_status st = kvc_ordering_create(&r->order, setup, err);
+    if (st == KVC_OK)
+        r->ranks_change = !(r->order->ops->flags & KVC_ORDERING_ONCE);
+    return st;
+}
+
+static uint32_t generated(const struct kvc_engine *e, const struct kvc_replica *r,
+                          const struct kvc_job *j)
+{
+    return j->decoding ? (uint32_t)(j->base + (int64_t)kvc_replica_finished(e, r)) + 1 - j->input
+                       : j->generated;
+}
+
+static struct kvc_waiting seen(const struct kvc_engine *e, const struct kvc_replica *r,
+                               const struct kvc_job *j, const struct kvc_reach *reach)
+{
+    const struct kvc_trace *t = e->trace;
+    struct kvc_waiting w = {
+        .index = j->request, .arrived_ns = e->results[j->request].arrival_ns,
+        .session = t->session ? t->session[j->request] : KVC_NO_ID, .tenant = j->tenant,
+        .priority = j->priority, .segment = t->prompt_seg[j->request], .input_tokens = j->input,
+        .generated_tokens = generated(e, r, j), .waiting = r->waiting.n, .again = j->admitted,
+        .waits = j->waits,
+    };
+    if (r->order->ops->flags & KVC_ORDERING_ORACLE)
+        w.output_tokens = j->output;
+    if (reach && r->order->ops->flags & KVC_ORDERING_PREFIX) {
+        w.hit_tokens = reach->usable;
+        w.hit_tokens_any = reach->tokens > reach->usable ? reach->tokens : reach->usable;
+    }
+    return w;
+}
+
+static void heed(struct kvc_engine *e, const struct kvc_replica *r)
+{
+    e->nomem |= r->order->hosted.failed; /* kvc_engine_error asks it why */
+}
+
+static void tell(struct kvc_engine *e, struct kvc_replica *r, const struct kvc_job *j,
+                 uint32_t hook, const struct kvc_reach *reach, uint32_t tokens)
+{
+    const struct kvc_waiting w = seen(e, r, j, reach);
+    kvc_ordering_tell(r->order, hook, e->now, &w, tokens);
+    heed(e, r);
+}
+
+static void tell_served(struct kvc_engine *e, struct kvc_replica *r, struct kvc_job *j)
+{
+    uint32_t now = generated(e, r, j);
+    if (now > j->told)
+        tell(e, r, j, KVC_HOOK_SERVED, NULL, now - j->told);
+    j->told = now;
+}
+
+/* Of all that run, up to the last step that has ended. */
+static void tell_all_served(struct kvc_engine *e, struct kvc_replica *r)
+{
+    for (uint32_t job = r->running.head; r->order->ops->served && job != KVC_NONE;
+         job = e->jobs[job].next)
+        tell_served(e, r, &e->jobs[job]);
+}
+
+static double rank_of(struct kvc_engine *e, struct kvc_replica *r, const struct kvc_job *j)
+{
+    struct kvc_reach reach = {0};
+    if (r->order->ops->flags & KVC_ORDERING_PREFIX)
+        kvc_job_lookup(e, r, j, &reach);
+    const struct kvc_waiting w = seen(e, r, j, &reach);
+    double rank = kvc_ordering_rank(r->order, e->now, &w);
+    heed(e, r);
+    return rank;
+}
+
+/* ---- the queue ---- */
+
+static bool goes_before(const struct kvc_job *a, const struct kvc_job *b)
+{
+    return a->priority != b->priority ? a->priority < b->priority : a->place < b->place;
+}
+
+bool kvc_replica_join_queue(struct kvc_engine *e, struct kvc_replica *r, uint32_t job, bool front)
+{
+    struct kvc_job *j = &e->jobs[job];
+    uint32_t at;
+    if (r->order) {
+        j->waits = true;
+        if (front)
+            tell_served(e, r, j);
+        tell_all_served(e, r);
+        tell(e, r, j, KVC_HOOK_ARRIVED, NULL, 0);
+        j->place = r->ranks_change ? 0 : rank_of(e, r, j);
+    }
+    if (front) { /* before its equals */
+        uint32_t next = r->waiting.head;
+        for (at = KVC_NONE; next != KVC_NONE && goes_before(&e->jobs[next], j);
+             next = e->jobs[next].next)
+            at = next;
+    } else {
+        at = r->waiting.tail;
+        while (at != KVC_NONE && goes_before(j, &e->jobs[at]))
+            at = e->jobs[at].prev;
+    }
+    kvc_queue_insert(e, &r->waiting, at, job);
+    return at != KVC_NONE && !r->ranks_change;
+}
+
+uint32_t kvc_replica_next(struct kvc_engine *e, struct kvc_replica *r, bool first)
+{
+    uint32_t best = r->waiting.head, priority = e->jobs[best].priority;
+    if (!r->ranks_change)
+        return best;
+    bool ask = first || r->order->ops->flags & KVC_ORDERING_EACH;
+    if (first)
+        tell_all_served(e, r);
+    for (uint32_t job = best; job != KVC_NONE && !e->nomem; job = e->jobs[job].next) {
+        struct kvc_job *j = &e->jobs[job];
+        if (ask)
+            j->rank = rank_of(e, r, j);
+        if (j->priority == priority && j->rank < e->jobs[best].rank)
+            best = job;
+    }
+    return best;
+}
+
+void kvc_replica_order_admitted(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
+                                const struct kvc_reach *reach)
+{
+    e->jobs[job].waits = false;
+    tell(e, r, &e->jobs[job], KVC_HOOK_ADMITTED, reach, 0);
+}
+
+void kvc_replica_order_ended(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
+{
+    tell_served(e, r, &e->jobs[job]);
+    tell(e, r, &e->jobs[job], KVC_HOOK_ENDED, NULL, 0);
+}
