@@ -17,7 +17,7 @@
 #include "base/text.h"
 
 static const struct kvc_cli_option options[] = {
-    {"kind", "KIND", "eviction", "new: eviction, admission or routing"},
+    {"kind", "KIND", "eviction", "new: eviction, admission, routing or ordering"},
     {"o", "DIR", "the name", "new: the folder it goes to, made where it is missing"},
     {"limit", "TIME", "30s", "check: CPU time that each of the checks may take"},
     {NULL, NULL, NULL, NULL},
@@ -106,7 +106,7 @@ static int new_policy(struct kvc_cli *cli, const char *name)
     kind = kind ? kind : "eviction";
     folder = folder ? folder : name;
     if (!is_kind(kind))
-        return kvc_cli_usage(cli, "--kind %s: eviction, admission or routing is expected", kind);
+        return kvc_cli_usage(cli, "--kind %s: eviction, admission, routing or ordering is expected", kind);
     if (!islower((unsigned char)name[0]) || strlen(name) > 30 ||
         strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(name))
         return kvc_cli_usage(cli, "'%s': a name is of small letters, digits and '-', begins with a "

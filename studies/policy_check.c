@@ -215,6 +215,12 @@ static enum kvc_status make_workloads(struct kvc_trials *t, struct kvc_error *er
     return st;
 }
 
+/* Whether hits say how good a policy of the kind is. */
+static bool is_scored(uint32_t kind)
+{
+    return kind == KVC_POLICY_EVICTION || kind == KVC_POLICY_ADMISSION;
+}
+
 static struct kvc_check_row *next_row(struct kvc_policy_check *out, const struct kvc_trial *trial)
 {
     struct kvc_check_row *row = &out->row[out->n_rows++];
@@ -236,7 +242,7 @@ static enum kvc_status all_checks(struct kvc_trials *t, struct kvc_policy_check 
     snprintf(out->path, sizeof(out->path), "%s", b->path);
     snprintf(out->name, sizeof(out->name), "%s", b->name);
     snprintf(out->summary, sizeof(out->summary), "%s", b->summary);
-    if (out->kind != KVC_POLICY_ROUTING)
+    if (is_scored(out->kind))
         st = make_workloads(t, err);
     for (trial++; trial->name && st == KVC_OK; trial++) {
         if (trial->kind != out->kind ||
@@ -277,7 +283,7 @@ enum kvc_status kvc_policy_check(const char *spec, const char *only, double limi
     t.board = shared;
     snprintf(found.path, sizeof(found.path), "%s", spec);
     enum kvc_status st = all_checks(&t, &found, err);
-    if (st == KVC_OK && found.passed && found.kind != KVC_POLICY_ROUTING && !only)
+    if (st == KVC_OK && found.passed && is_scored(found.kind) && !only)
         st = measure(&t, &found, err);
     for (size_t i = 0; i < t.n_workloads; i++)
         kvc_workload_clear(&t.workload[i]);

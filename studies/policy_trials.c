@@ -367,30 +367,36 @@ static void no_memory(struct kvc_trials *t)
 
 /* ---- options ---- */
 
-static bool with_option(struct kvc_trials *t, struct kvc_trial_run *run,
-                        const struct kvc_policy_option *o, double value)
+const char *kvc_trial_with_option(struct kvc_trials *t, const struct kvc_plugin *p,
+                                  const struct kvc_policy_option *o, double value,
+                                  const char *before, char *spec, size_t size)
 {
-    char spec[400], text[64];
+    char text[64];
     struct kvc_error err = {0};
     union kvc_option_value v[KVC_POLICY_OPTIONS];
-    const struct kvc_policy *policy = &run->trial.plugin->policy;
     if (o->kind == KVC_OPTION_TIME)
         kvc_format_ns((uint64_t)value, text, sizeof(text));
     else if (o->kind == KVC_OPTION_COUNT)
         snprintf(text, sizeof(text), "%.0f", value);
     else
         snprintf(text, sizeof(text), "%.17g", value);
-    bool admits = policy->kind == KVC_POLICY_ADMISSION;
-    snprintf(spec, sizeof(spec), "%s%s:%s=%s", admits ? "lru+" : "", run->trial.plugin->path, o->name,
-             text);
+    snprintf(spec, size, "%s%s:%s=%s", before, p->path, o->name, text);
     kvc_trial_stage(t, "options %s=%s", o->name, text);
-    if (kvc_policy_options(policy->name, strrchr(spec, ':') + 1, policy->options,
-                           policy->n_options, v, &err) != KVC_OK) {
-        kvc_trial_fails(t, "its own limit of %s, %s, is refused: %s", o->name, text, err.text);
-        return false;
-    }
-    run->spec = spec;
-    bool good = fine(t, run);
+    if (kvc_policy_options(p->policy.name, strrchr(spec, ':') + 1, p->policy.options,
+                           p->policy.n_options, v, &err) == KVC_OK)
+        return spec;
+    kvc_trial_fails(t, "its own limit of %s, %s, is refused: %s", o->name, text, err.text);
+    return NULL;
+}
+
+static bool with_option(struct kvc_trials *t, struct kvc_trial_run *run,
+                        const struct kvc_policy_option *o, double value)
+{
+    char spec[400];
+    const struct kvc_plugin *p = run->trial.plugin;
+    const char *before = p->policy.kind == KVC_POLICY_ADMISSION ? "lru+" : "";
+    run->spec = kvc_trial_with_option(t, p, o, value, before, spec, sizeof(spec));
+    bool good = run->spec && fine(t, run);
     run->spec = t->policy;
     return good;
 }
@@ -431,5 +437,10 @@ const struct kvc_trial kvc_trial_table[] = {
     {"memory", "it ends in order when there is none", no_memory, KVC_POLICY_ADMISSION},
     {"rules", "every answer is a replica", kvc_trial_router_rules, KVC_POLICY_ROUTING},
     {"repeats", "equal runs give equal answers", kvc_trial_router_repeats, KVC_POLICY_ROUTING},
+    {"rules", "every rank is a number, the same when asked twice", kvc_trial_order_rules,
+     KVC_POLICY_ORDERING},
+    {"repeats", "equal queues are served alike", kvc_trial_order_repeats, KVC_POLICY_ORDERING},
+    {"options", "NULL, and both ends of each", kvc_trial_order_options, KVC_POLICY_ORDERING},
+    {"memory", "it ends in order when there is none", kvc_trial_order_memory, KVC_POLICY_ORDERING},
     {NULL, NULL, NULL, 0},
 };

@@ -67,6 +67,16 @@ void kvc_trial_run(struct kvc_trial_run *run);
 /* Loads the plug-in; false: the check has failed with the reason. */
 bool kvc_trial_open(struct kvc_trials *t, struct kvc_plugin **out);
 
+/* The plug-in with one of its options at a limit, as spec; NULL: the check has failed. */
+const char *kvc_trial_with_option(struct kvc_trials *t, const struct kvc_plugin *p,
+                                  const struct kvc_policy_option *o, double value,
+                                  const char *before, char *spec, size_t size);
+
+void kvc_trial_order_rules(struct kvc_trials *t);
+void kvc_trial_order_repeats(struct kvc_trials *t);
+void kvc_trial_order_options(struct kvc_trials *t);
+void kvc_trial_order_memory(struct kvc_trials *t);
+
 /* ---- measured beside the checks ---- */
 
 void kvc_trial_scores(struct kvc_trials *t); /* both in a child */

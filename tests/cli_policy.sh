@@ -37,7 +37,7 @@ asan | tsan) flags=-fsanitize=$(echo "${VARIANT}" | sed 's/asan/address,undefine
 *) flags= ;;
 esac
 cd "$dir" || exit 1
-for kind in eviction admission routing; do
+for kind in eviction admission routing ordering; do
     "$kvcast" policy new "my-$kind" --kind $kind --quiet 2>err; report $? "new --kind $kind"
     for cc in gcc clang; do
         command -v $cc >/dev/null 2>&1 || continue
@@ -50,7 +50,7 @@ done
 refused "a file that is there stays" 2 "is there already" policy new my-eviction
 refused "a name that is none" 2 "small letters" policy new "My policy"
 refused "a built-in's name" 2 "built-in" policy new sieve
-refused "a kind that is none" 2 "eviction, admission or routing" policy new x --kind placement
+refused "a kind that is none" 2 "eviction, admission, routing or ordering" policy new x --kind placement
 refused "nothing to do" 2 "list, new or check" policy
 refused "something else to do" 2 "no part of kvcast policy" policy make
 refused "a check of nothing" 2 "path" policy check
@@ -101,7 +101,11 @@ refused "one that crashes is told" 1 "'kvcast policy check' tells in which hook"
 refused "and one that ends the program" 1 "a plug-in ended the program" \
     ceiling chat.jsonl --quiet --capacity 500 --policy "$plugins/bad_exit.so"
 refused "nor one of another version" 3 "version 99" ceiling chat.jsonl --policy "$plugins/bad_abi.so"
-refused "nor one that is not there" 1 "nothing.so" ceiling chat.jsonl --policy ./nothing.so
+refused "an option twice" 2 "the option k is given twice" ceiling chat.jsonl --policy lruk:k=3:k=4
+refused "a colon and no option" 2 "no option follows" ceiling chat.jsonl --policy lru:
+refused "nor behind an option" 2 "no option follows" ceiling chat.jsonl --policy lruk:k=3:+second
+refused "nor behind a path" 2 "no option follows" ceiling chat.jsonl --policy "$plugins/twoq.so:"
+refused "nor one that is not there" 3 "nothing.so" ceiling chat.jsonl --policy ./nothing.so
 refused "an option that a plug-in has not" 2 'no option "size"' ceiling chat.jsonl --policy "$plugins/twoq.so:size=1"
 refused "a router is no cache policy" 3 "a policy of routing" ceiling chat.jsonl --policy ./my-routing/my-routing.so
 
@@ -119,6 +123,17 @@ replay() { "$kvcast" replay chat.jsonl --quiet --json --model llama-3.1-8b --gpu
 cp "$plugins/stay.so" stay.so
 replay --router ./stay.so:slack=2 >out; report $? "a router's plug-in serves a replay"
 holds "which says whose router it was" '"completed": [1-9]' 'stay.so:slack=2'
+replay --order ./fcfs.so >a 2>err; [ $? = 3 ]; report $? "an order that is not there"
+cp "$plugins/fcfs.so" fcfs.so
+replay --engine.kv_cache_memory 4GiB >a && replay --engine.kv_cache_memory 4GiB --order ./fcfs.so >b
+report $? "an order's plug-in serves a replay"
+for f in a b; do sed '/"runtime"/,$d; s/fcfs.so/fcfs/; s|\./fcfs|fcfs|' $f >$f.same; done
+cmp a.same b.same; report $? "and asked at each step, gives what the built-in one gives, to the last figure"
+replay --engine.kv_cache_memory 4GiB --order lpm:most=1000 >out; report $? "a built-in order with an option"
+holds "is named in the scenario" '"order": "lpm:most=1000"'
+refused "a rank that is NaN gives no figure" 1 "bad, in rank, at request [0-9]*: a rank is NaN" replay chat.jsonl --quiet \
+    --model llama-3.1-8b --gpu h100-sxm --engine.kv_cache_memory 2GiB --order "$plugins/bad_rank_nan.so"
+refused "an order that is none" 2 "did you mean fair" replay chat.jsonl --model llama-3.1-8b --gpu h100-sxm --order fare
 refused "a router must be one" 3 "a policy of eviction" replay chat.jsonl --model llama-3.1-8b --gpu h100-sxm \
     --replicas 3 --router ./my-eviction/my-eviction.so
 

@@ -179,6 +179,11 @@ static void broken_plugins_are_told_how(void **state)
         {"bad_admits_alone", "rules", "it crashed"},
         {"bad_admits_segment", "twin", "when segments are single blocks"},
         {"bad_admits_global", "repeats", "a second time in one process"},
+        {"bad_rank_once", "loads", "KVC_ORDERING_ONCE goes with neither"},
+        {"bad_rank_nan", "rules", "in rank, at request 21: a rank is NaN"},
+        {"bad_rank_counts", "rules", "it gave two ranks"},
+        {"bad_rank_random", "rules", "random was called in rank"},
+        {"bad_rank_crash", "rules", "in rank, at request 0, of a queue"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -8,6 +8,7 @@
 
 #include <ctype.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -281,7 +282,8 @@ static enum kvc_status load(struct kvc_plugin *p, uint32_t kind, struct kvc_erro
     } u;
     FILE *there = fopen(p->path, "rb");
     if (!there)
-        return kvc_fail_errno(err, p->path, "opening the plug-in");
+        return bad(p, err, "opening the plug-in: %s; check the name, and that it is built",
+                   strerror(errno));
     fclose(there);
     snprintf(file, sizeof(file), "%s%s", strchr(p->path, '/') ? "" : "./", p->path);
     p->object = dlopen(file, RTLD_NOW | RTLD_LOCAL);
