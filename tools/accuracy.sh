@@ -16,13 +16,14 @@ prefixes, TTFT and TPOT as measured by the clients. Errors are median/mean/P90 o
 median), in percent. *Aside*: the half of the configurations (model, system, backend, format, tp, isl, osl, by their hash)
 that no constant is fitted to; verdicts are on that half. The bars are what a prototype of this model reached, with some room.
 
-All clients start at once into an empty engine; one set of four host constants per backend, fitted to the other half. Nothing is
+All clients start at once into an empty engine; one set of four host constants per backend, and what a launch outside
+of graphs takes with TensorRT-LLM, fitted to the other half. Nothing is
 tuned per model or row. How a row ran is a fact of the run and taken from what its publisher states (`studies/engine_recipe.c`),
 chosen by source, model, system, backend and day, never by what was measured:
 
 | rows | client | engine |
 |---|---|---|
-| InferenceX (dumps, `db-dump`) | ten requests a client; lengths uniform in 80 to 100 % of those named, as `bench_serving` draws them after seed 0 | options of the launch script of that model, GPU, backend and day: tokens a step, sequences at most, share of memory, KV format; TensorRT-LLM takes whole prompts, and holds them back for 20 steps or 90 % of a full step with Llama-3.1-70B 1024/1024 below tp 8 (`batch_wait_*`), SGLang looks for requests every 10 or 30 decode steps (`scheduler-recv-interval`) |
+| InferenceX (dumps, `db-dump`) | ten requests a client; lengths uniform in 80 to 100 % of those named, as `bench_serving` draws them after seed 0 | options of the launch script of that model, GPU, backend and day: tokens a step, sequences at most, share of memory, KV format; TensorRT-LLM takes whole prompts, and holds them back for 20 steps or 90 % of a full step with Llama-3.1-70B 1024/1024 below tp 8 (`batch_wait_*`), SGLang looks for requests every 10 or 30 decode steps (`scheduler-recv-interval`); kernels where the script names them: DeepSeek's experts on B200 (DeepGEMM in 2025, TensorRT-LLM's own in 2026) and products with SGLang (FlashInfer); GLM-5 on H200 five requests a client |
 | NVIDIA's own (`aic-auto-gap-analysis`) | ten requests a client, lengths all alike (`genai-perf`, deviation 0) | as aiconfigurator's generator for benchmarks sets them: TensorRT-LLM batch + input + 1500 tokens a step, SGLang mixes prefill and decode; as many sequences as clients. With Llama-3.1-8B on TensorRT-LLM one fewer: a client that always waits is the only thing that explains a TTFT of generation time / clients; this one is read off the rows, not stated |
 | disaggregated | as InferenceX | 8192 tokens or one prompt a prefill step; only rows that state how many workers there were |
 
@@ -56,9 +57,13 @@ Where it falls short:
 - What a request costs outside the engine (`front_end_ns`) differs by version, model and client far more than one constant can
   say: gpt-oss takes some 10 to 20 ms on B200 and H100 where the pooled fit says 38 (TensorRT-LLM) and 42 (vLLM).
   Calibrate it on your own runs before trusting a TTFT below 150 ms.
-- SGLang rests on other backends' kernels for most of its products and attention, and its host constants say so (1.4 ms a step); Qwen3-235B on H200 is 20 % too fast.
-- GLM-5's sparse attention is an assumed form and 20 to 45 % too fast; no constant is fitted to models with sparse or linear attention.
-- DeepSeek with TensorRT-LLM: TTFT at 1024/1024 is half of what was measured, cause unknown; on B200 with experts dealt, TPOT too.
+- SGLang has no tables on H200 (H100's, as shares of their own peaks) and none of B200's FlashInfer products; its host constants (1.5 ms a step)
+  hold what is missing. Measured TPOT grows with the answer's length by 1 ms per 1,000 tokens (Qwen3-235B), here it doesn't; a prompt of 4,000 tokens
+  on four GPUs takes as long as on two. DeepSeek on B300 with prompts of 8,192 tokens takes 1.6 s each: an unknown slow path.
+- GLM-5's sparse attention is a closed form held against measured modules; its NVFP4 rows are 25 % too fast beside fp8 ones that fit. No constant is
+  fitted to models with sparse or linear attention.
+- DeepSeek with TensorRT-LLM: experts dealt to the ranks (DeepGEMM, 2025) are 15 to 37 % too fast; with 2026's kernels TPOT is 15 % too fast; TTFT from
+  64 clients on at 8192/1024 is 1.5 s short.
 - A few rows whose requests just fit or just don't have TTFTs off by orders of magnitude: they make means useless, medians not.
 - Guessing tokens ahead is not modelled: such rows, and disaggregated ones that may do so without a label, are predicted too slow.
 - B300 and GB300 have no kernel tables: B200's, as shares of their own peaks.
