@@ -147,6 +147,8 @@ struct kvc_step_config {
                                  * NULL: the fastest of the backend's own */
     bool narrow_experts; /* experts of 4-bit weights get 8-bit activations, whose tables go first */
     double kv_resident;  /* share of the tokens that eviction of tokens keeps; 0: all */
+    uint32_t batch_tokens;  /* pp > 1: most tokens of a batch; 0: 8192 */
+    uint32_t gpus_per_node; /* pp > 1: what stages share without a network; 0: all GPUs */
 };
 
 struct kvc_step_model;
@@ -172,6 +174,13 @@ uint64_t kvc_step_ns(const struct kvc_step_model *model, const struct kvc_chunk 
                      size_t n_chunks, uint32_t n_decode, uint64_t decode_context,
                      uint32_t n_sampled, uint64_t *host_ns);
 
+/* With pipeline stages a step is a round of all batches in flight, each batch seen once by every
+ * stage (docs/models.md). Its prefill fills up to pp of the batches, in order: *batches of them,
+ * each through the last stage so many ns behind the one before, the first when the step ends. */
+uint64_t kvc_step_spacing_ns(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
+                             size_t n_chunks, uint32_t n_decode, uint64_t decode_context,
+                             uint32_t n_sampled, uint32_t *batches);
+
 /* A stretch of pure decode steps of n sequences: while the total context stays at or below
  * context_end, a step at context c costs c0 + c1 * c. Fixed point, so that sums are exact:
  * c0 in 2^-16 ns, c1 in 2^-48 ns per token. host_ns as above, of each step. */
@@ -185,6 +194,8 @@ void kvc_step_decode(const struct kvc_step_model *model, uint32_t n_decode, uint
 
 /* Front-end time in front of the engine's queue and client time behind it, per request. */
 uint64_t kvc_step_front_ns(const struct kvc_step_model *model);
+/* Weights on a GPU of that stage. */
+double kvc_step_weight_bytes(const struct kvc_step_model *model, uint32_t stage);
 /* HBM bytes left for KV in one replica (all ranks): memory * utilization - weights - activations
  * of a step of max_batched_tokens - the engine's own overhead; 0 when the weights do not fit. */
 uint64_t kvc_step_kv_capacity_bytes(const struct kvc_step_model *model,

@@ -2,6 +2,8 @@
  * The time of one engine step: table look-ups and a few multiplications, no libm. */
 #include "models/step_model.h"
 
+#include <math.h>
+
 #include "base/alloc.h"
 
 #define Q16 65536.0
@@ -107,6 +109,26 @@ static double past_attention(const struct kvc_step_model *m, const struct kvc_ch
     return all > longest ? all : longest;
 }
 
+double kvc_step_attention(const struct kvc_step_model *m, const struct kvc_chunk *chunks,
+                          size_t n_chunks, uint32_t n_decode, uint64_t decode_context)
+{
+    uint64_t tokens = 0;
+    double ns = 0;
+
+    if (n_chunks) {
+        ns = m->prefill_fixed;
+        for (size_t i = 0; i < n_chunks; i++)
+            tokens += chunks[i].tokens;
+        for (size_t i = 0; i < n_chunks; i++)
+            if (chunks[i].tokens)
+                ns += prefill_attention(m, &chunks[i], tokens);
+        ns += past_attention(m, chunks, n_chunks);
+    }
+    if (n_decode)
+        ns += decode_attention(m, n_decode, decode_context);
+    return ns;
+}
+
 uint64_t kvc_step_ns(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
                      size_t n_chunks, uint32_t n_decode, uint64_t decode_context,
                      uint32_t n_sampled, uint64_t *host_ns)
@@ -118,20 +140,15 @@ uint64_t kvc_step_ns(const struct kvc_step_model *model, const struct kvc_chunk 
         *host_ns = 0;
     if (n_chunks == 0 && n_decode == 0)
         return 0;
+    if (model->stages > 1)
+        return kvc_pipeline_step_ns(model, chunks, n_chunks, n_decode, decode_context, n_sampled,
+                                    host_ns);
     host = model->host_step + model->host_sequence * ((double)n_decode + (double)n_chunks);
-    ns = 0;
-    if (n_chunks) {
+    if (n_chunks)
         host += model->host_prefill;
-        ns += model->prefill_fixed;
-        for (size_t i = 0; i < n_chunks; i++)
-            tokens += chunks[i].tokens;
-        for (size_t i = 0; i < n_chunks; i++)
-            if (chunks[i].tokens)
-                ns += prefill_attention(model, &chunks[i], tokens - n_decode);
-        ns += past_attention(model, chunks, n_chunks);
-    }
-    if (n_decode)
-        ns += decode_attention(model, n_decode, decode_context);
+    for (size_t i = 0; i < n_chunks; i++)
+        tokens += chunks[i].tokens;
+    ns = kvc_step_attention(model, chunks, n_chunks, n_decode, decode_context);
     ns += kvc_token_table_at(&model->layers, tokens) + kvc_token_table_at(&model->head, n_sampled);
     if (n_chunks && ns < model->eager_ns)
         ns = model->eager_ns;
@@ -140,19 +157,36 @@ uint64_t kvc_step_ns(const struct kvc_step_model *model, const struct kvc_chunk 
     return (uint64_t)(ns + host + 0.5);
 }
 
+void kvc_step_line(const struct kvc_step_model *m, uint32_t n, uint64_t context, double *c0,
+                   double *c1, uint64_t *end)
+{
+    struct place p = place_of(n, context);
+
+    decode_line(m, &p, c0, c1);
+    *end = p.j == KVC_GRID_C - 2 ? UINT64_MAX : kvc_grid_context(p.j + 1);
+}
+
+struct kvc_decode_cost kvc_decode_cost_of(double c0, double c1, uint64_t context_end, double host)
+{
+    return (struct kvc_decode_cost){(int64_t)(c0 * Q16 + (c0 < 0 ? -0.5 : 0.5)),
+                                    (int64_t)(c1 * Q48 + 0.5), context_end,
+                                    (uint64_t)(host + 0.5)};
+}
+
 void kvc_step_decode(const struct kvc_step_model *model, uint32_t n_decode, uint64_t context,
                      struct kvc_decode_cost *out)
 {
-    struct place p = place_of(n_decode, context);
     double host = model->host_step + model->host_sequence * (double)n_decode, c0, c1;
+    uint64_t end;
 
-    decode_line(model, &p, &c0, &c1);
+    if (model->stages > 1) {
+        kvc_pipeline_decode(model, n_decode, context, out);
+        return;
+    }
+    kvc_step_line(model, n_decode, context, &c0, &c1, &end);
     c0 += kvc_token_table_at(&model->layers, n_decode) + kvc_token_table_at(&model->head, n_decode) +
           model->decode_per_sequence * (double)n_decode + host;
-    out->context_end = p.j == KVC_GRID_C - 2 ? UINT64_MAX : kvc_grid_context(p.j + 1);
-    out->c0_q16 = (int64_t)(c0 * Q16 + (c0 < 0 ? -0.5 : 0.5));
-    out->c1_q48 = (int64_t)(c1 * Q48 + 0.5);
-    out->host_ns = (uint64_t)(host + 0.5);
+    *out = kvc_decode_cost_of(c0, c1, end, host);
 }
 
 uint64_t kvc_step_front_ns(const struct kvc_step_model *model)
@@ -180,11 +214,19 @@ static double activation_bytes(const struct kvc_step_model *m, uint32_t max_batc
 uint64_t kvc_step_kv_capacity_bytes(const struct kvc_step_model *model,
                                     double gpu_memory_utilization, uint32_t max_batched_tokens)
 {
-    double free_bytes = model->gpu.memory_bytes.value * gpu_memory_utilization -
-                        model->weight_bytes_per_rank - activation_bytes(model, max_batched_tokens) -
-                        model->engine.memory_overhead_bytes.value;
+    double least = HUGE_VAL;
 
-    return free_bytes > 0 ? (uint64_t)free_bytes * model->tp : 0;
+    /* as many blocks on every stage as the fullest has room for */
+    for (uint32_t s = 0; s < model->stages; s++) {
+        double layers = kvc_stage_layers(model->llm.layers, model->stages, s);
+        double free_bytes = model->gpu.memory_bytes.value * gpu_memory_utilization -
+                            kvc_step_weight_bytes(model, s) -
+                            activation_bytes(model, max_batched_tokens) -
+                            model->engine.memory_overhead_bytes.value;
+        double all = free_bytes * (model->llm.layers / layers);
+        least = all < least ? all : least;
+    }
+    return least > 0 ? (uint64_t)least * model->tp : 0;
 }
 
 /* Where the tables end: tokens of a step, sequences, context and new tokens of one. */
@@ -203,10 +245,10 @@ uint32_t kvc_step_flags(const struct kvc_step_model *model, const struct kvc_chu
         tokens += chunks[i].tokens;
         if (chunks[i].past)
             flags |= KVC_STEP_PAST;
-        if (chunks[i].tokens > MOST_NEW)
+        if (chunks[i].tokens > MOST_NEW * model->stages)
             flags |= KVC_STEP_OUTSIDE;
     }
-    if (tokens > MOST_TOKENS || n_decode > MOST_SEQUENCES ||
+    if (tokens > MOST_TOKENS * model->stages || n_decode > MOST_SEQUENCES * model->stages ||
         decode_context > (uint64_t)n_decode * MOST_CONTEXT)
         flags |= KVC_STEP_OUTSIDE;
     if (!model->measured)
@@ -231,7 +273,8 @@ void kvc_step_band(const struct kvc_step_model *model, uint32_t flags, struct kv
 {
     bool known = model->measured && model->attention_exact && model->allreduce_measured &&
                  model->weights != KVC_FP8_BLOCK && /* its table is another backend's */
-                 !model->llm.kv_lora_rank && !model->llm.linear_layers && model->dp == 1;
+                 !model->llm.kv_lora_rank && !model->llm.linear_layers && model->dp == 1 &&
+                 model->stages == 1;
 
     if (model->llm.experts)
         known = known && model->moe_measured;
@@ -245,6 +288,8 @@ void kvc_step_band(const struct kvc_step_model *model, uint32_t flags, struct kv
         widen(out, 1.25, 1.25, "tokens, sequences or context beyond the measured tables");
     else if (flags & KVC_STEP_PAST)
         widen(out, 1.1, 1, "prefill behind cached tokens, which no kernel table covers");
+    if (model->stages > 1)
+        widen(out, 1.25, 1.25, "pipeline stages, which no public run was found to be held against");
 }
 
 void kvc_step_model_destroy(struct kvc_step_model *model)
@@ -258,6 +303,8 @@ void kvc_step_model_destroy(struct kvc_step_model *model)
     kvc_free(model->past.ns);
     kvc_free(model->waves.ns);
     kvc_free(model->capped.ns);
+    kvc_free(model->hop.ns);
+    kvc_free(model->hops.ns);
     kvc_kernels_destroy(model->kernels);
     kvc_free(model);
 }

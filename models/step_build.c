@@ -248,6 +248,41 @@ uint32_t kvc_token_table_knot(size_t i)
     return (uint32_t)(i <= 16 ? i : 16 + 16 * (i - 16));
 }
 
+/* A batch on its way from a stage to the next: vLLM sends hidden states and residual, each rank its
+ * slice, and gathers both among the ranks it arrives at. A message takes 7.5 us + bytes / 360 GB/s
+ * between two H100 of a node (450 GB/s of NVLink) and 18 us + bytes / 36 GB/s between nodes (a NIC
+ * of 50 GB/s): own fit of vidur's network_h100_dgx_send_recv.csv @7d475133, 2.6 and 4.3 % off; other
+ * GPUs reach the same share of their links, assumed. */
+static double hop_ns(const struct kvc_step_model *m, const struct parts *p, double tokens,
+                     bool leaves_node)
+{
+    double bytes = tokens * m->llm.hidden * 2.0;
+    double rate = leaves_node ? 0.72 * m->gpu.nic_bytes_per_s.value
+                              : 0.8 * m->gpu.gpu_link_bytes_per_s.value;
+    double message = (leaves_node ? 18e3 : 7.5e3) + 1e9 * bytes / m->tp / rate;
+
+    /* a gather moves half of what an all-reduce would */
+    return 2 * message + (m->tp > 1 ? allreduce_ns(m, p, bytes) : 0);
+}
+
+static bool fill_hops(struct kvc_step_model *m, const struct parts *p)
+{
+    double outside = 0;
+
+    if (!kvc_token_table_init(&m->hop, KVC_MAX_STEP_TOKENS) ||
+        !kvc_token_table_init(&m->hops, KVC_MAX_STEP_TOKENS))
+        return false;
+    for (uint32_t s = 0; s + 1 < m->stages; s++)
+        outside += kvc_stage_leaves_node(m->tp, m->gpus_per_node, s);
+    for (size_t i = 1; i < 17 + (KVC_MAX_STEP_TOKENS - 16) / 16; i++) {
+        double tokens = kvc_token_table_knot(i), far = hop_ns(m, p, tokens, true),
+               near = hop_ns(m, p, tokens, false);
+        m->hop.ns[i] = outside > 0 ? far : near;
+        m->hops.ns[i] = outside * far + (m->stages - 1 - outside) * near;
+    }
+    return kvc_token_table_finish(&m->hop, 0) && kvc_token_table_finish(&m->hops, 0);
+}
+
 static enum kvc_status fill_tables(struct kvc_step_model *m, const struct parts *p,
                                    const struct kvc_gemm *head, struct kvc_error *err)
 {
@@ -266,18 +301,63 @@ static enum kvc_status fill_tables(struct kvc_step_model *m, const struct parts 
     }
     if (!kvc_token_table_finish(&m->layers, 0) || !kvc_token_table_finish(&m->head, 1))
         return kvc_fail_nomem(err);
-    return KVC_OK;
+    return m->stages == 1 || fill_hops(m, p) ? KVC_OK : kvc_fail_nomem(err);
+}
+
+static double expert_bytes(const struct kvc_step_model *m)
+{
+    const struct kvc_llm *l = &m->llm;
+
+    return 3.0 * (l->layers - l->dense_layers) * l->experts * l->hidden * l->expert_intermediate *
+           kvc_dtype_bytes(m->weights);
 }
 
 /* All of them dealt to the ranks; with attention data parallelism only the experts are. */
 static double weight_bytes(const struct kvc_step_model *m)
 {
-    const struct kvc_llm *l = &m->llm;
-    double all = (double)kvc_llm_weight_bytes(l, m->weights);
-    double experts = 3.0 * (l->layers - l->dense_layers) * l->experts * l->hidden *
-                     l->expert_intermediate * kvc_dtype_bytes(m->weights);
+    double all = (double)kvc_llm_weight_bytes(&m->llm, m->weights);
 
-    return m->dp > 1 ? all - experts * (1 - 1.0 / m->dp) : all / m->tp;
+    return m->dp > 1 ? all - expert_bytes(m) * (1 - 1.0 / m->dp) : all / m->tp;
+}
+
+/* Layers by their number, experts by that of layers which have some, the embedding at the front and
+ * the head at the end. */
+double kvc_step_weight_bytes(const struct kvc_step_model *m, uint32_t stage)
+{
+    const struct kvc_llm *l = &m->llm;
+    double dense = l->experts ? l->dense_layers : 0, before = 0;
+    double layers = kvc_stage_layers(l->layers, m->stages, stage);
+    double end = 2.0 * l->vocab * l->hidden / m->tp;
+    double experts = l->experts ? expert_bytes(m) / m->ranks : 0;
+    double rest = m->weight_bytes_per_rank - experts - 2 * end;
+
+    if (m->stages == 1)
+        return m->weight_bytes_per_rank;
+    for (uint32_t s = 0; s < stage; s++)
+        before += kvc_stage_layers(l->layers, m->stages, s);
+    double plain = dense - before > 0 ? fmin(dense - before, layers) : 0;
+    return rest * layers / l->layers + experts * (layers - plain) / (l->layers - dense) +
+           (stage == 0 ? end : 0) + (stage + 1 == m->stages ? end : 0);
+}
+
+/* Experts go whole to ep ranks, or in as many slices as there are more ranks than that. */
+static enum kvc_status check_experts(const struct kvc_step_config *c, struct kvc_error *err)
+{
+    const struct kvc_llm *l = c->llm;
+    uint32_t ranks = c->dp > 1 ? c->dp : c->tp, ep = c->ep > 1 ? c->ep : 1;
+
+    if (ep > 1 && !l->experts)
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "cluster.ep",
+                           "expert parallel size %u: %s has no experts", ep, l->name);
+    if (ep > 1 && (ranks % ep != 0 || l->experts % ep != 0))
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "cluster.ep",
+                           "%u does not divide the %u GPUs of a stage and the %u experts of %s: "
+                           "experts are dealt to that many groups of GPUs, and cut within a group",
+                           ep, ranks, l->experts, l->name);
+    if (l->expert_intermediate % (ranks / ep) != 0)
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "cluster.tp",
+                           "%u slices do not divide the experts' width of %s", ranks / ep, l->name);
+    return KVC_OK;
 }
 
 /* Kernels a layer launches where no graph is replayed: counted in TensorRT-LLM's modules, roughly.
@@ -302,21 +382,17 @@ static enum kvc_status check_shape(const struct kvc_step_config *c, struct kvc_e
     const struct kvc_llm *l = c->llm;
     uint32_t tp = c->tp;
 
-    if (c->pp != 1)
-        return kvc_fail(err, KVC_ERR_UNSUPPORTED,
-                        "pipeline parallel size %u: step times exist for pp = 1 only", c->pp);
+    if (c->pp == 0 || c->pp > l->layers)
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "cluster.pp",
+                           "%u stages for the %u layers of %s; use 1 to as many as there are layers",
+                           c->pp, l->layers, l->name);
     if (c->dp > 1 && (tp != 1 || !l->experts))
         return kvc_fail(err, KVC_ERR_UNSUPPORTED,
                         "attention data parallel size %u: step times exist beside tp = 1, and for "
                         "models with experts", c->dp);
-    if (c->ep > 1 && c->ep != (c->dp > 1 ? c->dp : tp))
-        return kvc_fail(err, KVC_ERR_UNSUPPORTED,
-                        "expert parallel size %u with tp %u: step times exist for ep = 1 (experts "
-                        "cut into slices) and ep = tp, or the attention data parallel size (whole "
-                        "experts on each rank)", c->ep, tp);
-    if (c->ep > 1 && !l->experts)
-        return kvc_fail(err, KVC_ERR_USAGE, "expert parallel size %u: %s has no experts", c->ep,
-                        l->name);
+    if (c->dp > 1 && c->pp > 1)
+        return kvc_fail(err, KVC_ERR_UNSUPPORTED, "attention data parallel size %u with %u pipeline "
+                        "stages: step times exist for one of them", c->dp, c->pp);
     if (tp == 0 || l->heads % tp != 0)
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "cluster.tp",
                            "%u does not divide the %u attention heads of %s; use a divisor", tp,
@@ -325,7 +401,7 @@ static enum kvc_status check_shape(const struct kvc_step_config *c, struct kvc_e
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "cluster.tp",
                            "%u neither divides nor is a multiple of the %u KV heads of %s", tp,
                            l->kv_heads, l->name);
-    if (l->intermediate % tp != 0 || l->expert_intermediate % tp != 0)
+    if (l->intermediate % tp != 0)
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "cluster.tp",
                            "%u does not divide the feed-forward width of %s", tp, l->name);
     if (l->no_step_model)
@@ -343,7 +419,7 @@ static enum kvc_status check_shape(const struct kvc_step_config *c, struct kvc_e
         return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "kv_dtype",
                            "no kernels read a latent of fewer than 8 bits; use bf16 or fp8 with %s",
                            l->name);
-    return KVC_OK;
+    return check_experts(c, err);
 }
 
 static enum kvc_status build(struct kvc_step_model *m, const struct kvc_step_config *config,
@@ -362,8 +438,8 @@ static enum kvc_status build(struct kvc_step_model *m, const struct kvc_step_con
                               &p->allreduce);
     m->moe_table = m->llm.experts &&
                    kvc_kernels_moe(m->kernels, m->weights, config->narrow_experts,
-                                   config->experts_kernel, &m->llm,
-                                   m->ep > 1 ? 1 : m->ranks, m->ep > 1 ? m->ep : 1, &p->moe);
+                                   config->experts_kernel, &m->llm, m->ranks / m->ep, m->ep,
+                                   &p->moe);
     m->moe_measured = m->moe_table && p->moe.octaves == 0 && !p->moe.kernel[0].borrowed;
     status = layer_products(&p->products, m, err);
     if (status == KVC_OK)
@@ -404,12 +480,19 @@ enum kvc_status kvc_step_model_create_with(struct kvc_step_model **out,
     m->kv = config->kv;
     m->kv_resident = config->kv_resident > 0 ? config->kv_resident : 1;
     m->tp = config->tp;
-    m->ep = config->ep;
+    m->ep = config->ep > 1 ? config->ep : 1;
     m->dp = config->dp > 1 ? config->dp : 1;
     m->ranks = m->dp > 1 ? m->dp : m->tp;
     m->eager_ns = config->graphed_prefill ? 0
                                           : engine->eager_launch_ns.value * launches(m) *
                                                 config->llm->layers;
+    m->stages = config->pp;
+    m->batch_tokens = config->batch_tokens ? config->batch_tokens : 8192;
+    m->gpus_per_node = config->gpus_per_node;
+    for (uint32_t s = 0; s < m->stages; s++) {
+        m->last_share = kvc_stage_layers(m->llm.layers, m->stages, s) / (double)m->llm.layers;
+        m->most_share = fmax(m->most_share, m->last_share);
+    }
     m->host_step = engine->host_per_step_ns.value;
     m->host_sequence = engine->host_per_sequence_ns.value;
     m->host_prefill = engine->host_per_prefill_step_ns.value;

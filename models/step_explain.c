@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Every figure a step model rests on, for the assumptions table. */
 #include <stdio.h>
+#include <string.h>
 
 #include "models/step_model.h"
 
@@ -63,6 +64,25 @@ static void tell_kernels(const struct teller *t, const struct kvc_step_model *m)
               "assumed", "0.4 of peak, as tables of dsa_context_module (aiconfigurator @095f58a)");
 }
 
+static void tell_pipeline(const struct teller *t, const struct kvc_step_model *m)
+{
+    uint32_t layers = m->llm.layers, last = kvc_stage_layers(layers, m->stages, m->stages - 1);
+    bool measured = strcmp(m->gpu.id, "h100_sxm") == 0;
+    char value[96];
+
+    snprintf(value, sizeof value, "%u, the last of %u layers, %g GB of weights", m->stages, last,
+             kvc_step_weight_bytes(m, m->stages - 1) / 1e9);
+    t->fn(t->user, "engine", "pipeline stages", value, "published",
+          "vLLM get_pp_indices: what layers are left over go in front of the last stage");
+    t->fn(t->user, "engine", "batches in flight", "as many as stages, of equal size", "assumed",
+          "docs/models.md; vLLM keeps up to as many, of the sizes that arrivals leave");
+    snprintf(value, sizeof value, "%.3g us for a batch of one token, %.3g us for one of %u",
+             kvc_token_table_at(&m->hop, 1) / 1e3,
+             kvc_token_table_at(&m->hop, m->batch_tokens) / 1e3, m->batch_tokens);
+    t->fn(t->user, "kernels", "from stage to stage", value, measured ? "fitted" : "assumed",
+          "own fit of vidur network_h100_dgx_send_recv.csv @7d475133, as shares of this GPU's links");
+}
+
 void kvc_step_explain(const struct kvc_step_model *model, kvc_figure_fn fn, void *user)
 {
     const struct teller t = {fn, user};
@@ -78,11 +98,13 @@ void kvc_step_explain(const struct kvc_step_model *model, kvc_figure_fn fn, void
     snprintf(value, sizeof value, "%u layers, hidden %u, %u/%u heads of %u", model->llm.layers,
              model->llm.hidden, model->llm.heads, model->llm.kv_heads, model->llm.head_dim);
     fn(user, "model", model->llm.name, value, "published", model->llm.source);
-    snprintf(value, sizeof value, "%.1f GB on each of %u GPUs", model->weight_bytes_per_rank / 1e9,
-             model->tp);
+    snprintf(value, sizeof value, "%.1f GB on each of %u GPUs",
+             kvc_step_weight_bytes(model, 0) / 1e9, model->tp);
     fn(user, "model", "weights", value, "assumed",
        "parameters x bytes; embeddings and head in bf16");
     tell_kernels(&t, model);
+    if (model->stages > 1)
+        tell_pipeline(&t, model);
     tell(&t, "engine", "host time of a step", &e->host_per_step_ns, 1e3, "us");
     tell(&t, "engine", "host time of a sequence", &e->host_per_sequence_ns, 1e3, "us");
     if (model->eager_ns > 0)

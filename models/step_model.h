@@ -40,6 +40,11 @@ struct kvc_step_model {
     struct kvc_token_table
         layers; /* matrix products, elementwise, experts, all-reduce of all layers */
     struct kvc_token_table head; /* lm_head and the gather of its logits, over sampled sequences */
+    /* pipeline stages: the slowest's and the last one's share of the layers; a batch of so many
+     * tokens handed on, by the slowest of the hops and by all of them (step_pipeline.c) */
+    uint32_t stages, batch_tokens, gpus_per_node;
+    double most_share, last_share;
+    struct kvc_token_table hop, hops;
 
     struct kvc_decode_grid decode;
     double decode_per_sequence; /* state of linear layers */
@@ -53,7 +58,7 @@ struct kvc_step_model {
 
     double eager_ns; /* no step with prefill is faster: its kernels are launched one by one */
     double host_step, host_sequence, host_prefill;
-    double weight_bytes_per_rank;
+    double weight_bytes_per_rank; /* of all stages together */
     double quantise_ns; /* taken out of each product of the weights' dtype */
 
     /* what the parts rest on, for bands and kvc_step_explain */
@@ -70,5 +75,22 @@ bool kvc_make_monotone(double *v, size_t n);
 enum kvc_status kvc_step_build_attention(struct kvc_step_model *m, struct kvc_error *err);
 
 double kvc_token_table_at(const struct kvc_token_table *t, uint32_t tokens);
+/* Attention of a step; decode attention as c0 + c1 context, up to *end, and what is fixed in c0. */
+double kvc_step_attention(const struct kvc_step_model *m, const struct kvc_chunk *chunks,
+                          size_t n_chunks, uint32_t n_decode, uint64_t decode_context);
+void kvc_step_line(const struct kvc_step_model *m, uint32_t n, uint64_t context, double *c0,
+                   double *c1, uint64_t *end);
+struct kvc_decode_cost kvc_decode_cost_of(double c0, double c1, uint64_t context_end, double host);
+
+/* step_pipeline.c */
+/* As vLLM deals layers to stages: what is left over goes to the stages in front of the last. */
+uint32_t kvc_stage_layers(uint32_t layers, uint32_t stages, uint32_t stage);
+/* Whether a batch leaves the node on its way from that stage to the next. */
+bool kvc_stage_leaves_node(uint32_t tp, uint32_t gpus_per_node, uint32_t stage);
+uint64_t kvc_pipeline_step_ns(const struct kvc_step_model *m, const struct kvc_chunk *chunks,
+                              size_t n_chunks, uint32_t n_decode, uint64_t context,
+                              uint32_t n_sampled, uint64_t *host_ns);
+void kvc_pipeline_decode(const struct kvc_step_model *m, uint32_t n, uint64_t context,
+                         struct kvc_decode_cost *out);
 
 #endif

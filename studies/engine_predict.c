@@ -30,8 +30,8 @@ bool kvc_engine_configure(const struct kvc_engine_row *r, struct kvc_step_config
         snprintf(text, 256, "no engine profile '%s'", r->backend);
     else if (!kvc_engine_row_dtypes(r, c->llm, c->gpu, &c->weights, &c->kv))
         snprintf(text, 256, "no weights' format '%s'", *r->gemm ? r->gemm : r->precision);
-    else if (r->moe_tp > 1 && r->moe_ep > 1)
-        why = "experts both cut and dealt to ranks: not predicted yet";
+    else if (r->moe_tp > 1 && r->moe_ep > 1 && r->moe_tp * r->moe_ep != r->tp * r->dp)
+        why = "the experts' parallel sizes are those of another number of GPUs";
     if (why)
         snprintf(text, 256, "%s", why);
     if (c->llm && c->llm->experts && r->moe_ep > 1)
@@ -51,7 +51,7 @@ bool kvc_engine_configure(const struct kvc_engine_row *r, struct kvc_step_config
 static bool same(const struct kvc_step_config *a, const struct kvc_step_config *b)
 {
     return a->llm == b->llm && a->gpu == b->gpu && strcmp(a->backend, b->backend) == 0 &&
-           a->weights == b->weights && a->kv == b->kv && a->tp == b->tp && a->ep == b->ep &&
+           a->weights == b->weights && a->kv == b->kv && a->tp == b->tp && a->pp == b->pp && a->ep == b->ep &&
            a->dp == b->dp &&
            a->experts_kernel == b->experts_kernel &&
            a->foreign_products == b->foreign_products &&
@@ -134,8 +134,10 @@ enum kvc_status kvc_engine_predict(const struct kvc_engine_model *m,
     if (!length)
         return kvc_fail_nomem(err);
     kvc_client_lengths(length, requests, r->isl, r->osl, how.shortest);
+    double room = kv_tokens(m, r, &how);
+    how.batching.max_batched_tokens *= m->config.pp; /* a batch in each stage */
     struct kvc_closed_loop loop = {m->model, *host, how.batching, r->clients, requests, length,
-                                   kv_tokens(m, r, &how)};
+                                   room};
     enum kvc_status status = kvc_closed_loop_run(&loop, &result, err);
 
     kvc_free(length);

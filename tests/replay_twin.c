@@ -253,8 +253,8 @@ static void fill_latencies(struct twin *tw, struct req *r)
     struct kvc_request_result *res = r->result;
     uint64_t front = tw->setup->clock.front_ns;
 
-    res->ttft_ns = r->first_token - r->arrival + front;
-    res->e2e_ns = r->last_token - r->arrival + front;
+    res->ttft_ns = r->first_token - r->arrival + r->first_late + front;
+    res->e2e_ns = r->last_token - r->arrival + r->late_ns + front;
     res->route_ns = tw->sc->router.latency_ns;
     res->queue_ns = r->first_start - r->arrival - res->route_ns - r->load_before_first;
     res->host_ns = r->host_ns + front;

@@ -19,6 +19,10 @@ struct twin_clock {
     void (*decode)(const void *user, uint32_t n_decode, uint64_t context,
                    struct kvc_decode_cost *out);
     uint64_t front_ns;
+    /* with pipeline stages: how far apart the batches of a round are out; may be NULL without */
+    uint64_t (*spacing)(const void *user, const struct kvc_chunk *chunks, size_t n_chunks,
+                        uint32_t n_decode, uint64_t context, uint32_t n_sampled,
+                        uint32_t *batches);
 };
 
 /* Of one link, both directions: towards the GPU (read) and away from it (write). Index 0: the

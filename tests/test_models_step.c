@@ -261,13 +261,11 @@ static void bad_shapes_are_refused_in_words(void **state)
     c.tp = 0;
     expect_refusal(&c, KVC_ERR_USAGE, "0 does not divide");
     c.tp = 8;
-    c.pp = 2;
-    expect_refusal(&c, KVC_ERR_UNSUPPORTED, "pipeline");
+    c.pp = 81;
+    expect_refusal(&c, KVC_ERR_USAGE, "80 layers");
     c.pp = 1;
     c.ep = 8;
     expect_refusal(&c, KVC_ERR_USAGE, "no experts");
-    c.ep = 4;
-    expect_refusal(&c, KVC_ERR_UNSUPPORTED, "expert parallel");
     c.ep = 1;
     c.backend = "vlm";
     expect_refusal(&c, KVC_ERR_UNSUPPORTED, "vllm");

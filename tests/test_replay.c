@@ -117,6 +117,7 @@ static void agree(enum case_level level, uint64_t n)
         struct replay_case c;
 
         base->cluster.tp = (seed + i) % 4 == 3 ? 2 : 1;
+        base->cluster.pp = (seed + i) % 5 == 4 ? 2 + (uint32_t)(seed + i) % 3 : 1;
         replay_case_make(&c, seed + i, level, base, replay_kv_bytes(base));
         if (!replay_case_differs(&c, text, sizeof text))
             continue;

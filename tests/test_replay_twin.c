@@ -80,7 +80,7 @@ static void defaults(struct kvc_scenario *sc, struct twin_setup *setup, uint64_t
     memset(setup, 0, sizeof *setup);
     setup->pages = pages;
     setup->kv_bytes_per_token = 1000;
-    setup->clock = (struct twin_clock){NULL, toy_step, toy_decode, 0};
+    setup->clock = (struct twin_clock){NULL, toy_step, toy_decode, 0, NULL};
     setup->router = &first_router;
 }
 

@@ -411,8 +411,6 @@ static void what_does_not_go_together_is_named(void **state)
         {"tiers.nvme.policy", "lru", "tiers.nvme.policy"},
         {"arrivals.mode", "closed", "arrivals.concurrency"},
         {"arrivals.concurrency", "4", "arrivals.concurrency"},
-        {"cluster.pp", "2", "cluster.pp"},
-        {"cluster.ep", "2", "cluster.ep"},
         {"engine.unhashed_first", "false", "engine.unhashed_first"},
         {"model", "null", "model"},
         {"gpu", "null", "cluster.gpu"},

@@ -53,7 +53,7 @@ struct req {
     bool counted, computed_once;
     uint64_t arrival, first_start, first_token, last_token;
     uint64_t parked_at, load_ns, load_before_first;
-    uint64_t host_ns;
+    uint64_t host_ns, late_ns, first_late;
     uint32_t load_T, loads_open;
     uint64_t park_order;
     double rank; /* as last asked for */

@@ -18,6 +18,13 @@ static void model_decode(const void *user, uint32_t n_decode, uint64_t context,
     kvc_step_decode(user, n_decode, context, out);
 }
 
+static uint64_t model_spacing(const void *user, const struct kvc_chunk *chunks, size_t n_chunks,
+                              uint32_t n_decode, uint64_t context, uint32_t n_sampled,
+                              uint32_t *batches)
+{
+    return kvc_step_spacing_ns(user, chunks, n_chunks, n_decode, context, n_sampled, batches);
+}
+
 /* A link whose devices move operations of op bytes, depth of them under way on each (0: enough). */
 static void figures(struct twin_link *out, const struct kvc_link_profile *l, double op,
                     double depth, double devices)
@@ -80,7 +87,9 @@ bool twin_setup_from_scenario(struct twin_setup *out, const struct kvc_scenario 
     const struct kvc_gpu *gpu = kvc_gpu_find(sc->cluster.gpu);
     struct kvc_step_config config = {.llm = llm, .gpu = gpu, .backend = sc->engine.backend,
                                      .tp = sc->cluster.tp, .pp = sc->cluster.pp,
-                                     .ep = sc->cluster.ep};
+                                     .ep = sc->cluster.ep,
+                                     .batch_tokens = sc->engine.max_batched_tokens,
+                                     .gpus_per_node = sc->cluster.gpus_per_node};
     const struct kvc_link_profile *host = gpu ? kvc_link_find(gpu->host_link) : NULL;
     double devices = sc->cluster.tp * sc->cluster.pp;
     uint64_t page_bytes;
@@ -93,7 +102,8 @@ bool twin_setup_from_scenario(struct twin_setup *out, const struct kvc_scenario 
     out->kv_bytes_per_token = kvc_llm_kv_bytes_per_token(llm, config.kv, sc->cluster.tp);
     page_bytes = out->kv_bytes_per_token * sc->engine.page_tokens;
     out->pages = sc->engine.kv_cache_memory_bytes / page_bytes - 1;
-    out->clock = (struct twin_clock){*model, model_step, model_decode, kvc_step_front_ns(*model)};
+    out->clock = (struct twin_clock){*model, model_step, model_decode, kvc_step_front_ns(*model),
+                                     model_spacing};
     out->router = kvc_router_named(sc->router.policy);
     figures(&out->links[0], host, (double)page_bytes / devices, 0, devices);
     for (int k = 0; k < 3; k++)

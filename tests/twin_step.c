@@ -43,6 +43,7 @@ static void account_one(struct twin *tw, struct replica *rep, struct req *r)
         r->last_token = tw->now;
         if (r->generated == 1) {
             r->first_token = tw->now;
+            r->first_late = r->late_ns;
             r->result->load_ns = r->load_ns;
         }
     }
@@ -346,6 +347,29 @@ static uint64_t decode_end(struct twin *tw, struct replica *rep, uint32_t n, uin
     return rep->t0 + (uint64_t)((rep->sum + ((i128)1 << 47)) >> 48);
 }
 
+/* Batches fill up with prefill in order and come out of the last stage one behind the other: which
+ * one the last token of each chunk is in. */
+static void late(struct replica *rep, const struct kvc_chunk *chunks, size_t n,
+                 uint64_t spacing, uint32_t batches)
+{
+    uint64_t all = 0, token = 0;
+    size_t at = 0;
+
+    for (size_t i = 0; i < n; i++)
+        all += chunks[i].tokens;
+    for (uint32_t i = 0; i < rep->running.n; i++) {
+        struct req *r = rep->running.at[i];
+
+        if (r->sched == 0 || !(r->c + 1 < r->N || r->generated == 0))
+            continue;
+        token += chunks[at++].tokens;
+        r->late_ns = 0;
+        while (r->late_ns < spacing * (batches - 1) && /* token t: batch floor(t batches / all) */
+               (r->late_ns / spacing + 1) * all <= (token - 1) * batches)
+            r->late_ns += spacing;
+    }
+}
+
 static void start_step(struct twin *tw, struct replica *rep)
 {
     struct kvc_chunk *chunks = twin_alloc(rep->running.n, sizeof *chunks);
@@ -370,6 +394,12 @@ static void start_step(struct twin *tw, struct replica *rep)
         rep->due = tw->now + tw->setup->clock.step(tw->setup->clock.user, chunks, n_chunks,
                                                    n_decode, context, n_sampled, &host);
         rep->stretch = false;
+        if (tw->sc->cluster.pp > 1) {
+            uint32_t batches;
+            uint64_t spacing = tw->setup->clock.spacing(tw->setup->clock.user, chunks, n_chunks,
+                                                        n_decode, context, n_sampled, &batches);
+            late(rep, chunks, n_chunks, spacing, batches);
+        }
     } else {
         rep->due = decode_end(tw, rep, n_decode, context, &host);
     }
@@ -381,7 +411,7 @@ static void start_step(struct twin *tw, struct replica *rep)
 
 void step_due(struct twin *tw, struct replica *rep)
 {
-    uint32_t budget = tw->sc->engine.max_batched_tokens;
+    uint32_t budget = tw->sc->engine.max_batched_tokens * tw->sc->cluster.pp;
     bool preempted, any = false, asked = false;
 
     if (rep->busy)

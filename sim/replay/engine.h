@@ -49,6 +49,7 @@ struct kvc_job {
     uint64_t order;             /* admission sequence; identifies this admission */
     uint64_t queued_ns, parked_ns, first_scheduled_ns;
     uint64_t host_ns;           /* of the steps that computed for it */
+    uint64_t late_ns;           /* after a round's end: its batch is behind others in the pipeline */
     uint32_t prev, next;        /* running list or a queue */
     uint32_t loads;             /* transfers it waits for */
     uint32_t load_tokens;       /* T */

@@ -294,6 +294,9 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
         warn(n, "slow_gpu_link", "Tensor parallelism over %.0f GB/s between GPUs (%s): all-reduces "
                                  "take much of each step. Fewer GPUs a replica may serve more.",
              between->value * 1e-9, between->kind);
+    if (e->sc->cluster.pp > 1)
+        warn(n, "pipeline", "Pipeline stages were held against closed forms only, no served run: batches "
+                            "in flight are taken to be of equal size, and the bands are wider.");
     if (!kvc_gpu_find(e->sc->cluster.gpu)->kernels_measured)
         warn(n, "kernels_assumed", "No kernel measurements for this GPU: times are another GPU's, as "
                                    "shares of this one's peaks, and the band is wide.");

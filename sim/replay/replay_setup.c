@@ -51,7 +51,9 @@ static enum kvc_status init_model(struct kvc_engine *e, uint64_t *pages, struct 
     const struct kvc_scenario *sc = e->sc;
     struct kvc_step_config config = {.backend = sc->engine.backend, .tp = sc->cluster.tp,
                                      .pp = sc->cluster.pp, .ep = sc->cluster.ep,
-                                     .kv_resident = sc->engine.kv_resident};
+                                     .kv_resident = sc->engine.kv_resident,
+                                     .batch_tokens = sc->engine.max_batched_tokens,
+                                     .gpus_per_node = sc->cluster.gpus_per_node};
     config.llm = kvc_llm_find(sc->model);
     config.gpu = kvc_gpu_find(sc->cluster.gpu);
     if (!config.llm)
@@ -94,8 +96,8 @@ static enum kvc_status init_model(struct kvc_engine *e, uint64_t *pages, struct 
     if (*pages < 2)
         return kvc_fail(err, KVC_ERR_INPUT,
                         "%s does not fit: no memory for KV cache is left on %u x %s after the "
-                        "weights; raise cluster.tp or take a smaller weights_dtype",
-                        config.llm->name, config.tp, config.gpu->name);
+                        "weights; raise cluster.tp or cluster.pp, or take a smaller weights_dtype",
+                        config.llm->name, config.tp * config.pp, config.gpu->name);
     *pages -= 1; /* vLLM keeps one block as the null block */
     return KVC_OK;
 }

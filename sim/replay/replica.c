@@ -234,7 +234,7 @@ void kvc_replica_view(struct kvc_engine *e, struct kvc_replica *r, struct kvc_ro
 static void record_first_token(struct kvc_engine *e, struct kvc_job *j)
 {
     struct kvc_request_result *res = &e->results[j->request];
-    res->ttft_ns = e->now - res->arrival_ns + e->front_ns;
+    res->ttft_ns = e->now - res->arrival_ns + j->late_ns + e->front_ns;
     res->host_ns = j->host_ns + e->front_ns;
     res->prefill_ns =
         res->ttft_ns - res->route_ns - res->queue_ns - res->load_ns - res->host_ns;
@@ -254,7 +254,7 @@ static void finish_job(struct kvc_engine *e, struct kvc_replica *r, uint32_t job
     kvc_job_release(e, r, job);
     kvc_queue_remove(e, &r->running, job);
     e->running_now--;
-    res->e2e_ns = e->now - res->arrival_ns + e->front_ns;
+    res->e2e_ns = e->now - res->arrival_ns + j->late_ns + e->front_ns;
     r->batch_changed = true;
     kvc_engine_ended(e, job, KVC_COMPLETED);
 }
@@ -317,6 +317,22 @@ static void end_step(struct kvc_engine *e, struct kvc_replica *r)
 
 /* ---- the start of a step ---- */
 
+/* Pipeline stages: the chunks fill batches in order, which leave the last stage one by one. */
+static void note_late(struct kvc_engine *e, struct kvc_replica *r, uint64_t context,
+                      uint32_t sampled)
+{
+    uint64_t all = 0, to = 0;
+    uint32_t batches;
+    uint64_t spacing = kvc_step_spacing_ns(e->model, e->chunks, r->n_chunks, r->n_decode, context,
+                                           sampled, &batches);
+    for (size_t i = 0; i < r->n_chunks; i++)
+        all += e->chunks[i].tokens;
+    for (size_t i = 0; i < r->n_chunks; i++) {
+        to += e->chunks[i].tokens;
+        e->jobs[r->chunk_jobs[i]].late_ns = to ? spacing * ((to - 1) * batches / all) : 0;
+    }
+}
+
 static void start_mixed(struct kvc_engine *e, struct kvc_replica *r)
 {
     uint32_t sampled = r->n_decode;
@@ -335,6 +351,8 @@ static void start_mixed(struct kvc_engine *e, struct kvc_replica *r)
     uint64_t context = r->n_decode ? decode_context(r, r->steps) : 0;
     r->due_ns = e->now + kvc_step_ns(e->model, e->chunks, r->n_chunks, r->n_decode, context,
                                      sampled, &r->mixed_host_ns);
+    if (e->sc->cluster.pp > 1)
+        note_late(e, r, context, sampled);
 }
 
 /* Steps until the decode batch has to be looked at again: a finish, a knot of the cost table, no

@@ -332,7 +332,8 @@ void kvc_replica_schedule(struct kvc_engine *e, struct kvc_replica *r)
 {
     struct step_plan plan;
     do { /* again at once when the only running request had to go */
-        plan = (struct step_plan){.budget = e->sc->engine.max_batched_tokens};
+        plan = (struct step_plan){.budget = (uint64_t)e->sc->engine.max_batched_tokens *
+                                            e->sc->cluster.pp}; /* a batch in each stage */
         schedule_running(e, r, &plan);
     } while (plan.preempted && !r->running.n);
     r->blocked = r->looked = false;

@@ -542,10 +542,6 @@ enum kvc_status kvc_scenario_check(const struct kvc_scenario *s, struct kvc_erro
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "cluster.gpu",
                            "no GPU is named: say which with --gpu ('kvcast show hardware' lists "
                            "them) or start from --preset kga-rag");
-    if (s->cluster.pp > 1 || s->cluster.ep > 1)
-        return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0,
-                           s->cluster.pp > 1 ? "cluster.pp" : "cluster.ep",
-                           "not yet supported: leave it at 1");
     if (!s->engine.unhashed_first && s->engine.prefix_caching)
         return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "engine.unhashed_first",
                            "only vLLM's rule from 0.24 on (true) is supported yet");
