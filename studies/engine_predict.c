@@ -51,7 +51,8 @@ bool kvc_engine_configure(const struct kvc_engine_row *r, struct kvc_step_config
 static bool same(const struct kvc_step_config *a, const struct kvc_step_config *b)
 {
     return a->llm == b->llm && a->gpu == b->gpu && strcmp(a->backend, b->backend) == 0 &&
-           a->weights == b->weights && a->kv == b->kv && a->tp == b->tp && a->pp == b->pp && a->ep == b->ep &&
+           a->weights == b->weights && a->kv == b->kv && a->tp == b->tp &&
+           a->pp == b->pp && a->ep == b->ep &&
            a->dp == b->dp &&
            a->experts_kernel == b->experts_kernel &&
            a->foreign_products == b->foreign_products &&

@@ -96,17 +96,16 @@ static void what_is_not_predicted_is_counted(void **state)
     write_table(path, table);
     assert_int_equal(kvc_engine_validate(&v, path, NULL, false, NULL, NULL, NULL), KVC_OK);
     unlink(path);
-    assert_int_equal(v.scored, 3); /* plain, ep0 and dp */
+    assert_int_equal(v.scored, 4); /* plain, ep0, dp and both cut and dealt */
     assert_int_equal(v.doubtful, 1);
-    assert_int_equal(v.skipped, 8);
+    assert_int_equal(v.skipped, 7);
     assert_true(has_reason(&v, "repeat", 2));
-    assert_true(has_reason(&v, "both cut and dealt", 1));
     assert_true(has_reason(&v, "number is missing", 1));
     assert_true(has_reason(&v, "'x100'", 1));
     assert_true(has_reason(&v, "'Model'", 1));
     assert_true(has_reason(&v, "disaggregated", 1));
     assert_true(has_reason(&v, "'mine'", 1));
-    assert_int_equal(v.n_groups, 3);
+    assert_int_equal(v.n_groups, 4);
     assert_int_equal(v.n_backends, 2);
     assert_int_equal(v.group[1].kind, KVC_ROW_DATA_PARALLEL); /* a group of its own, in no sum */
     /* one row: median, mean and P90 are its error */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pipeline stages against closed forms and against a flow of batches through stages, batch by batch;
- * experts dealt and cut at once. */
+ * Pipeline stages against closed forms and against a flow of batches through stages; experts dealt
+ * and cut at once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -144,19 +144,17 @@ static void one_stream_takes_the_sum_of_the_stages(void **state)
 }
 
 /* Batches through stages, each at its time: when the last of many rounds ends, over the rounds. */
-static double flow_ns(double stage[4], double extra_last, double hop, double host, uint32_t batches,
-                      const double *factor)
+static double flow_ns(double stage, double extra_last, double hop, double host, uint32_t batches)
 {
-    double out[4] = {0}, free_at[4] = {0}, host_free = 0, begin = 0, half = 0;
+    double out[4] = {0}, free_at[4] = {0}, host_free = 0, half = 0;
     const int rounds = 400;
 
-    (void)begin;
     for (int k = 0; k < rounds; k++) {
         for (uint32_t b = 0; b < batches; b++) {
             double t = fmax(out[b], host_free) + host;
             host_free = t;
             for (int s = 0; s < 4; s++) {
-                t = fmax(t, free_at[s]) + stage[s] * factor[b] + (s == 3 ? extra_last * factor[b] : 0);
+                t = fmax(t, free_at[s]) + stage + (s == 3 ? extra_last : 0);
                 if (s < 3)
                     t += hop;
                 free_at[s] = t;
@@ -183,8 +181,7 @@ static void rounds_are_those_of_a_flow_of_batches(void **state)
         double one = step_ns(whole, size, context), head = head_ns(whole, size, context);
         double layers = (one - head - (double)host) / 4;
         double hop = 2 * (7500 + size * 8192 * 2.0 / 360.0);
-        double stage[4] = {layers, layers, layers, layers}, factor[4] = {1, 1, 1, 1};
-        double flow = flow_ns(stage, head, hop, (double)host, batches, factor);
+        double flow = flow_ns(layers, head, hop, (double)host, batches);
         near(step_ns(m, n, 1000ull * n), flow, n % batches ? 0.02 : 2e-3);
         /* saturated: the last stage, which has the head, is never idle */
         if (n == 512)
@@ -281,8 +278,8 @@ static void stages_help_only_the_busy(void **state)
         kvc_step_model_destroy(m[i]);
 }
 
-/* Experts dealt to two groups and cut in two within each lie between all cut and all dealt, and hold
- * the same bytes. */
+/* Experts dealt to two groups and cut in two within each lie between all cut and all dealt, and
+ * hold the same bytes. */
 static void experts_are_dealt_and_cut(void **state)
 {
     struct kvc_step_model *m[3];
