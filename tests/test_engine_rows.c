@@ -114,7 +114,7 @@ static void what_is_not_predicted_is_counted(void **state)
     assert_int_equal(e->rows, 1);
     assert_true(fabs(e->bias - error) < 1e-9 && fabs(e->median - fabs(error)) < 1e-9);
     assert_true(e->median == e->mean && e->mean == e->p90);
-    assert_int_equal(v.group[v.n_groups + v.n_backends].ttft.rows, 2);
+    assert_int_equal(v.group[v.n_groups + v.n_backends].ttft.rows, 3);
     kvc_engine_validation_clear(&v);
 }
 
