@@ -258,7 +258,7 @@ static void make_rule(struct maker *m, const char *name, uint64_t block_bytes, b
             r->reserve[k] = (struct kvc_amount){KVC_AMOUNT_SHARE, below(m, 20) / 100.0, 0};
     }
     r->given = below(m, 16);
-    r->quota_mode = (enum kvc_quota_mode)below(m, 3);
+    r->quota_mode = (enum kvc_quota_mode)below(m, 4);
     r->ttl_ns = chance(m, 40) ? 0 : 1 + (uint64_t)below(m, 800) * MS;
     r->priority = below(m, 3);
 }

@@ -451,20 +451,29 @@ static uint64_t next_expiry(const struct twin *tw)
     return first;
 }
 
+static uint64_t next_round(const struct twin *tw)
+{
+    bool due = tiers_round_due(tw);
+
+    for (uint32_t i = 0; i < tw->n_rep; i++)
+        due |= pool_round_due(tw, &tw->rep[i]);
+    return due ? (tw->now / TWIN_ROUND_NS + 1) * TWIN_ROUND_NS : KVC_TIME_NONE;
+}
+
 /* What is evicted while a replica schedules waits for its end; what expires does not. */
-static void expire(struct twin *tw)
+static void expire(struct twin *tw, bool round)
 {
     for (uint32_t i = 0; i < tw->n_rep; i++) {
         struct replica *rep = &tw->rep[i];
 
-        if (pool_next_expiry(rep) > tw->now)
-            continue;
         pool_expire(tw, rep);
+        if (round)
+            pool_round(tw, rep);
         if (rep->n_evicted)
             tiers_after_evict(tw, rep);
         rep->n_evicted = 0;
     }
-    tiers_expire(tw);
+    tiers_expire(tw, round);
 }
 
 /* The next event: earliest, then transfers, arrivals, replicas. Returns false when none is left. */
@@ -489,14 +498,19 @@ static bool advance(struct twin *tw)
     if (next == KVC_TIME_NONE)
         return false;
     uint64_t expiry = tw->ruled ? next_expiry(tw) : KVC_TIME_NONE;
+    uint64_t round = tw->ruled ? next_round(tw) : KVC_TIME_NONE;
+
+    expiry = round < expiry ? round : expiry;
     bool expires = expiry <= next;
 
     if (expires) /* before all else of its time */
         next = expiry > tw->now ? expiry : tw->now;
     tw->out->request_ns += (double)tw->in_system * (double)(next - tw->now);
+    bool rounds = next > tw->now && next % TWIN_ROUND_NS == 0;
+
     tw->now = next;
     if (expires)
-        expire(tw);
+        expire(tw, rounds);
     else if (transfer == next)
         tiers_advance(tw);
     else if (arrival == next && tw->pending[request].join)

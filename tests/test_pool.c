@@ -257,9 +257,55 @@ static void fifo_keeps_the_order_of_insertion(void **state)
     kvc_pool_clear(&pool);
 }
 
+/* ---- rounds ---- */
+
+/* LMCache's server, a page a key of 5 bytes: t1 of limit 100 has 85 and loses int(17 * 0.2) = 3
+ * keys, t2 is not registered and loses all, t3 of limit 100 has 75 and keeps it. */
+static void a_round_takes_a_fifth(void **state)
+{
+    static uint32_t roots[] = {KVC_SEG_NONE, KVC_SEG_NONE, KVC_SEG_NONE};
+    static uint32_t lens[] = {17, 8, 15}, depths[] = {0, 0, 0};
+    struct kvc_trace trace = {.n_segments = 3, .seg_parent = roots, .seg_len = lens,
+                              .seg_depth = depths, .block_tokens = 16};
+    const struct kvc_pool_limits limits[] = {{20, 0, KVC_QUOTA_ISOLATED, 0},
+                                             {0, 0, KVC_QUOTA_ISOLATED, 0},
+                                             {20, 0, KVC_QUOTA_ISOLATED, 0}};
+    const uint32_t classes[] = {0, 1, 2}, forever[] = {0, 0, 0};
+    const uint64_t now = 0, kept[] = {14, 0, 15};
+    const struct kvc_pool_rules rules = {.n_classes = 3, .class_of = classes, .limits = limits,
+                                         .ttl_of = forever, .rounds = true, .now = &now};
+    struct kvc_pool pool;
+
+    (void)state;
+    assert_true(kvc_pool_init(&pool, &trace, 16, 100, true));
+    assert_true(kvc_pool_set_rules(&pool, &rules));
+    for (uint32_t t = 0; t < 3; t++) {
+        struct kvc_span span = {t, 0, lens[t]};
+        struct kvc_path path = {&span, 1};
+
+        pool.by = t;
+        kvc_pool_take(&pool, lens[t]);
+        kvc_pool_publish(&pool, path, 0, lens[t], t, false, false);
+        assert_int_equal(kvc_pool_round_due(&pool), t > 0); /* nothing that is held goes */
+        kvc_pool_release(&pool, path, 0, lens[t], t, false);
+        assert_true(kvc_pool_round_due(&pool));
+    }
+    kvc_pool_round(&pool);
+    assert_null(kvc_pool_check(&pool));
+    for (uint32_t t = 0; t < 3; t++) {
+        struct kvc_span span = {t, 0, lens[t]};
+
+        assert_int_equal(pool.classes[t].used, kept[t]);
+        assert_int_equal(kvc_pool_reach(&pool, (struct kvc_path){&span, 1}, 0, lens[t]), kept[t]);
+    }
+    assert_false(kvc_pool_round_due(&pool)); /* 14 of 20 is less than four fifths */
+    kvc_pool_clear(&pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_round_takes_a_fifth),
         cmocka_unit_test(agrees_with_single_blocks),
         cmocka_unit_test(pages_add_up),
         cmocka_unit_test(gaps_are_found_and_pending_blocks_wait),

@@ -138,6 +138,9 @@ uint64_t tenants_free(const struct twin *tw, int level, const struct twin_use *u
  * equals by age. */
 bool tenants_may_go(const struct twin *tw, int level, const struct twin_use *use, uint32_t owner,
                     uint32_t by, uint64_t take, uint64_t *rank);
+/* How much a round takes of t: LMCache's server, docs/tenants.md. */
+uint64_t tenants_round(const struct twin *tw, int level, const struct twin_use *use, uint32_t t);
+#define TWIN_ROUND_NS UINT64_C(1000000000)
 struct twin_ttl *tenants_longer(struct twin *tw, struct twin_ttl *now, int level, uint32_t by);
 /* A block of owner's left a pool. */
 void tenants_lost(struct twin *tw, int level, uint32_t node, uint32_t owner, uint32_t by);
@@ -154,6 +157,8 @@ uint64_t pool_free(const struct twin *tw, const struct replica *rep, uint32_t by
 bool pool_fits(const struct twin *tw, const struct replica *rep, const struct req *r, uint32_t h,
                uint64_t pages);
 uint64_t pool_next_expiry(const struct replica *rep);
+bool pool_round_due(const struct twin *tw, const struct replica *rep);
+void pool_round(struct twin *tw, struct replica *rep);
 void pool_expire(struct twin *tw, struct replica *rep);
 uint32_t block_pages(const struct twin *tw, uint32_t block);
 /* Leading blocks of the path with (b + 1) B <= n_tokens that are cached. */
@@ -200,7 +205,8 @@ void tiers_after_step(struct twin *tw, struct replica *rep, struct req *r);
 void tiers_after_evict(struct twin *tw, struct replica *rep);
 uint64_t tiers_next(const struct twin *tw);
 uint64_t tiers_next_expiry(const struct twin *tw);
-void tiers_expire(struct twin *tw);
+bool tiers_round_due(const struct twin *tw);
+void tiers_expire(struct twin *tw, bool round);
 void tiers_advance(struct twin *tw); /* one transfer that ends now */
 void step_load_done(struct twin *tw, struct req *r);
 

@@ -237,6 +237,43 @@ static void trim(struct twin *tw, struct replica *rep)
     }
 }
 
+static uint64_t round_of(const struct twin *tw, const struct replica *rep, uint32_t t)
+{
+    struct twin_use *use = use_of(tw, rep);
+    uint64_t share = tenants_round(tw, 0, use, t);
+
+    kvc_free(use);
+    return share;
+}
+
+bool pool_round_due(const struct twin *tw, const struct replica *rep)
+{
+    for (uint32_t t = 0; t < tw->n_tenants; t++)
+        if (round_of(tw, rep, t))
+            return true;
+    return false;
+}
+
+void pool_round(struct twin *tw, struct replica *rep)
+{
+    for (uint32_t t = 0; t < tw->n_tenants; t++) {
+        uint64_t share = round_of(tw, rep, t), plain = rep->plain;
+
+        while (rep->plain - plain < share) {
+            struct copy *c = rep->q_head;
+
+            while (c && c->tenant != t)
+                c = c->q_next;
+            if (!c)
+                break;
+            if (rep->order)
+                evict_by_policy(tw, rep, t, 0, TWIN_NONE, t);
+            else
+                evict(tw, rep, c, t);
+        }
+    }
+}
+
 uint64_t pool_next_expiry(const struct replica *rep)
 {
     uint64_t first = KVC_TIME_NONE;

@@ -208,6 +208,40 @@ uint64_t twin_give_room(struct twin *tw, int k, struct instance *inst, uint64_t 
     return room;
 }
 
+static uint64_t round_of(const struct twin *tw, int k, const struct instance *inst, uint32_t t)
+{
+    struct twin_use *use = use_of(tw, inst);
+    uint64_t share = tenants_round(tw, 1 + k, use, t);
+
+    kvc_free(use);
+    return share;
+}
+
+bool twin_round_due(const struct twin *tw, int k, const struct instance *inst)
+{
+    for (uint32_t t = 0; t < tw->n_tenants; t++)
+        if (round_of(tw, k, inst, t))
+            return true;
+    return false;
+}
+
+void twin_round(struct twin *tw, int k, struct instance *inst, struct batch *gone)
+{
+    for (uint32_t t = 0; t < tw->n_tenants; t++) {
+        uint64_t share = round_of(tw, k, inst, t), v;
+        uint32_t before = inst->n;
+
+        inst->newcomer = TWIN_NONE;
+        while (before - inst->n < share &&
+               (v = victim(tw, k, inst, t, 0, true)) != TWIN_NONE) {
+            if (inst->order)
+                evict_by_policy(tw, k, inst, t, 0, t, gone);
+            else
+                twin_evict(tw, k, inst, (uint32_t)v, t, gone);
+        }
+    }
+}
+
 struct batch batch_new(uint32_t n)
 {
     return (struct batch){twin_alloc(n, sizeof(uint32_t)), twin_alloc(n, sizeof(uint32_t)),

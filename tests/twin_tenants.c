@@ -153,9 +153,21 @@ bool tenants_may_go(const struct twin *tw, int level, const struct twin_use *use
 
     *rank = UINT64_MAX / 2 - r->priority - (over ? UINT64_MAX / 4 : 0);
     if (by != TWIN_DECODING && tw->rules[by].mode != KVC_QUOTA_SOFT &&
-        use[by].used + take > tw->rules[by].quota[level] && use[by].unheld_blocks)
+        tw->rules[by].mode != KVC_QUOTA_ISOLATED && use[by].used + take > tw->rules[by].quota[level] && use[by].unheld_blocks)
         return owner == by; /* it makes way for itself */
     return owner == by || use[owner].used > r->reserve[level];
+}
+
+uint64_t tenants_round(const struct twin *tw, int level, const struct twin_use *use, uint32_t t)
+{
+    uint64_t quota = tw->rules[t].quota[level], used = use[t].used;
+
+    if (tw->rules[t].mode != KVC_QUOTA_ISOLATED || quota == UINT64_MAX || !use[t].unheld ||
+        (double)used < 0.8 * (double)quota)
+        return 0;
+    if (quota == 0)
+        return used;
+    return used >= 5 ? used / 5 : 1;
 }
 
 /* Shorter ones first; of equal ones, those that go nowhere. */

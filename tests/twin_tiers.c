@@ -536,7 +536,7 @@ uint64_t tiers_next_expiry(const struct twin *tw)
     return first;
 }
 
-static void expire_instance(struct twin *tw, int k, uint32_t i)
+static void expire_instance(struct twin *tw, int k, uint32_t i, bool round)
 {
     struct instance *inst = &tw->tiers->of[k][i];
     struct batch gone = batch_new(inst->n);
@@ -554,16 +554,27 @@ static void expire_instance(struct twin *tw, int k, uint32_t i)
             break;
         twin_evict(tw, k, inst, best, TWIN_TTL, &gone);
     }
+    if (round)
+        twin_round(tw, k, inst, &gone);
     while (gone.n && instance_of(tw, k, rep) != i) /* the first replica that uses it */
         rep++;
     pass_down(tw, k, &gone, &tw->rep[rep]);
 }
 
-void tiers_expire(struct twin *tw)
+void tiers_expire(struct twin *tw, bool round)
 {
     for (int k = 0; k < 3; k++)
         for (uint32_t i = 0; i < tw->tiers->n_of[k]; i++)
-            expire_instance(tw, k, i);
+            expire_instance(tw, k, i, round);
+}
+
+bool tiers_round_due(const struct twin *tw)
+{
+    for (int k = 0; k < 3; k++)
+        for (uint32_t i = 0; i < tw->tiers->n_of[k]; i++)
+            if (twin_round_due(tw, k, &tw->tiers->of[k][i]))
+                return true;
+    return false;
 }
 
 uint64_t tiers_next(const struct twin *tw)

@@ -70,6 +70,9 @@ void batch_free(struct batch *b);
 void twin_evict(struct twin *tw, int k, struct instance *inst, uint32_t at, uint32_t by,
                 struct batch *gone);
 /* Makes way for as many of need blocks of a tenant's as can be. Returns how many. */
+/* Whether a round would take something of an instance, and one round. */
+bool twin_round_due(const struct twin *tw, int k, const struct instance *inst);
+void twin_round(struct twin *tw, int k, struct instance *inst, struct batch *gone);
 uint64_t twin_give_room(struct twin *tw, int k, struct instance *inst, uint64_t need,
                         uint32_t by, struct batch *gone);
 

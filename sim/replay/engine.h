@@ -327,7 +327,7 @@ void kvc_tiers_note_evicted(void *user, uint32_t seg, uint32_t lo, uint32_t hi, 
 /* When the next block's time is up in any pool, KVC_TIME_NONE: never; and those whose it is now
  * leave. */
 uint64_t kvc_engine_next_expiry(const struct kvc_engine *e);
-void kvc_engine_expire(struct kvc_engine *e);
+void kvc_engine_expire(struct kvc_engine *e, bool round);
 
 /* tiers_admission.c */
 enum kvc_status kvc_tier_admissions(const struct kvc_engine *e, struct kvc_tier *tier,

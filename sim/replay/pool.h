@@ -47,6 +47,7 @@ struct kvc_pool_rules { /* shared by the instances of a tier */
     const struct kvc_pool_limits *limits; /* by class */
     const struct kvc_pool_ttl *ttls;      /* shortest first */
     const uint32_t *ttl_of;               /* by tenant; n_ttls: for ever */
+    bool rounds;                          /* a class has an isolated quota */
     const uint64_t *now;
 };
 
@@ -167,6 +168,10 @@ static inline void kvc_pool_trim(struct kvc_pool *pool)
 /* When the next block's time is up, KVC_TIME_NONE: never; and those whose time it is leave. */
 uint64_t kvc_pool_next_expiry(const struct kvc_pool *pool);
 void kvc_pool_expire(struct kvc_pool *pool);
+/* Isolated quotas are looked at once in so long: whether a round would evict, and one round. */
+#define KVC_ROUND_NS UINT64_C(1000000000)
+bool kvc_pool_round_due(const struct kvc_pool *pool);
+void kvc_pool_round(struct kvc_pool *pool);
 static inline void kvc_pool_give(struct kvc_pool *pool, uint64_t pages)
 {
     pool->plain += pages;

@@ -76,7 +76,8 @@ static uint64_t own_excess(const struct kvc_pool *pool, uint64_t pages)
         return 0;
     const struct kvc_pool_limits *l = &pool->rules->limits[c];
     uint64_t used = pool->classes[c].used + pages;
-    return l->mode != KVC_QUOTA_SOFT && used > l->quota ? used - l->quota : 0;
+    bool keeps = l->mode == KVC_QUOTA_HYBRID || l->mode == KVC_QUOTA_HARD;
+    return keeps && used > l->quota ? used - l->quota : 0;
 }
 
 static uint64_t above(uint64_t used, uint64_t limit)
@@ -197,6 +198,42 @@ void kvc_pool_trim_classes(struct kvc_pool *pool)
                 break;
         }
     pool->over = false;
+}
+
+/* ---- rounds ---- */
+
+/* Pages that a round takes of a class: a fifth of what it has from four fifths of an isolated quota
+ * on, all of it where the quota is 0. */
+static uint64_t round_share(const struct kvc_pool *pool, uint32_t c)
+{
+    const struct kvc_pool_limits *l = &pool->rules->limits[c];
+    const struct kvc_pool_class *k = &pool->classes[c];
+    if (l->mode != KVC_QUOTA_ISOLATED || !k->queued || k->used < l->quota - l->quota / 5)
+        return 0;
+    return !l->quota ? k->used : k->used / 5 ? k->used / 5 : 1;
+}
+
+bool kvc_pool_round_due(const struct kvc_pool *pool)
+{
+    uint32_t n = pool->rules && pool->rules->rounds ? pool->rules->n_classes : 0, c = 0;
+    while (c < n && !round_share(pool, c))
+        c++;
+    return c < n;
+}
+
+void kvc_pool_round(struct kvc_pool *pool)
+{
+    pool->newcomer.seg = NONE;
+    for (uint32_t c = 0; c < pool->rules->n_classes; c++) {
+        uint64_t used = pool->classes[c].used, share = round_share(pool, c), gone = 0;
+        uint32_t i;
+        while (gone < share && (i = kvc_pool_oldest(pool, c)) != NONE) {
+            pool->by = pool->runs[i].tenant;
+            if (!evict_own(pool, c, share - gone))
+                break;
+            gone = used - pool->classes[c].used;
+        }
+    }
 }
 
 /* ---- time ---- */

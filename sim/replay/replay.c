@@ -342,11 +342,12 @@ bool kvc_engine_next(struct kvc_engine *e)
     e->late = t > LATEST_NS && t != KVC_TIME_NONE;
     if (t == KVC_TIME_NONE || e->late || (e->done == e->trace->n_requests && t > e->end_ns))
         return false;
+    bool round = t > e->now && t % KVC_ROUND_NS == 0;
     if (t > e->now)
         move_time(e, t);
     e->events++;
     if (expiry <= t) {
-        kvc_engine_expire(e);
+        kvc_engine_expire(e, round);
     } else if (links == t) {
         struct kvc_flow_end end;
         while (kvc_links_pop(e->links, t, &end))

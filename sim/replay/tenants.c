@@ -263,7 +263,10 @@ static enum kvc_status form_rules(struct kvc_tenants *t, const struct kvc_tenant
         r->ttl_of = t->ttl_of[k];
         r->now = now;
         r->n_classes = limited || r->n_ttls ? t->n_classes : 0;
-        t->expire |= r->n_ttls > 0;
+        for (uint32_t c = 0; c < t->n_classes; c++)
+            r->rounds |= r->limits[c].mode == KVC_QUOTA_ISOLATED &&
+                         r->limits[c].quota != KVC_CAPACITY_INF;
+        t->expire |= r->n_ttls > 0 || r->rounds;
     }
     return st;
 }

@@ -11,7 +11,7 @@ struct kvc_tenants {
     const struct kvc_trace *trace;
     uint32_t n;           /* those of the trace; requests that name none are one more */
     bool unnamed;         /* it is the last one */
-    bool metered, expire; /* whether meter is kept; whether any pool has a TTL */
+    bool metered, expire; /* whether meter is kept; whether any pool has a TTL or rounds */
     struct kvc_meter meter;
     uint32_t *priority;   /* by tenant; NULL: all the same */
     uint32_t n_classes, *class_of;

@@ -411,19 +411,39 @@ void kvc_tiers_store_evicted(struct kvc_engine *e, struct kvc_replica *r)
 
 /* ---- time's up ---- */
 
+/* Whichever is first, an expiry or the round that would evict. */
+static uint64_t next_of(const struct kvc_pool *pool, uint64_t round)
+{
+    uint64_t at = kvc_pool_next_expiry(pool);
+    return round < at && kvc_pool_round_due(pool) ? round : at;
+}
+
 uint64_t kvc_engine_next_expiry(const struct kvc_engine *e)
 {
-    uint64_t first = KVC_TIME_NONE;
+    uint64_t first = KVC_TIME_NONE, round = (e->now / KVC_ROUND_NS + 1) * KVC_ROUND_NS;
     for (uint32_t i = 0; i < e->n_replicas; i++) {
-        uint64_t at = kvc_pool_next_expiry(&e->replicas[i].pool);
+        uint64_t at = next_of(&e->replicas[i].pool, round);
         first = at < first ? at : first;
     }
     for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++)
         for (uint32_t i = 0; i < e->tiers[t].instances; i++) {
-            uint64_t at = kvc_pool_next_expiry(&e->tiers[t].pools[i]);
+            uint64_t at = next_of(&e->tiers[t].pools[i], round);
             first = at < first ? at : first;
         }
     return first;
+}
+
+static bool is_due(const struct kvc_engine *e, const struct kvc_pool *pool, bool round)
+{
+    return kvc_pool_next_expiry(pool) <= e->now || (round && kvc_pool_round_due(pool));
+}
+
+/* A round goes by what is left when expired blocks are gone. */
+static void expire(struct kvc_pool *pool, bool round)
+{
+    kvc_pool_expire(pool);
+    if (round && kvc_pool_round_due(pool))
+        kvc_pool_round(pool);
 }
 
 static uint32_t first_user(const struct kvc_engine *e, const struct kvc_tier *tier,
@@ -435,25 +455,25 @@ static uint32_t first_user(const struct kvc_engine *e, const struct kvc_tier *ti
     return i;
 }
 
-void kvc_engine_expire(struct kvc_engine *e)
+void kvc_engine_expire(struct kvc_engine *e, bool round)
 {
     for (uint32_t i = 0; i < e->n_replicas; i++) /* what left before has left before */
         kvc_replica_catch_up(e, &e->replicas[i]);
     for (uint32_t i = 0; i < e->n_replicas; i++) {
         struct kvc_replica *r = &e->replicas[i];
-        if (kvc_pool_next_expiry(&r->pool) > e->now)
+        if (!is_due(e, &r->pool, round))
             continue;
-        kvc_pool_expire(&r->pool);
+        expire(&r->pool, round);
         kvc_tiers_store_evicted(e, r);
         kvc_replica_tier_changed(e, r);
     }
     for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++)
         for (uint32_t i = 0; i < e->tiers[t].instances; i++) {
             struct kvc_tier *tier = &e->tiers[t];
-            if (kvc_pool_next_expiry(&tier->pools[i]) > e->now)
+            if (!is_due(e, &tier->pools[i], round))
                 continue;
             tier->evictions[i].replica = first_user(e, tier, i);
-            kvc_pool_expire(&tier->pools[i]);
+            expire(&tier->pools[i], round);
             changed(e, tier, i);
             pass_down(e, &tier->evictions[i]);
         }

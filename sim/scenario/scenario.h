@@ -9,7 +9,7 @@ enum kvc_scope { KVC_PER_GPU, KVC_PER_REPLICA, KVC_PER_NODE, KVC_CLUSTER };
 enum kvc_write_mode { KVC_WRITE_THROUGH, KVC_WRITE_SELECTIVE, KVC_WRITE_BACK, KVC_WRITE_ON_EVICT };
 enum kvc_arrival_mode { KVC_ARRIVALS_OPEN, KVC_ARRIVALS_CLOSED, KVC_ARRIVALS_PACED };
 
-enum kvc_quota_mode { KVC_QUOTA_HYBRID, KVC_QUOTA_SOFT, KVC_QUOTA_HARD };
+enum kvc_quota_mode { KVC_QUOTA_HYBRID, KVC_QUOTA_SOFT, KVC_QUOTA_HARD, KVC_QUOTA_ISOLATED };
 
 #define KVC_NAME_MAX 64
 #define KVC_SPEC_MAX 256 /* of a policy with its options, or a plug-in's path */

@@ -12,7 +12,7 @@
 static const char *const fields[] = {"quota",    "quota_mode", "reserve", "ttl",
                                      "priority", "salt",       "shared",  "allow", NULL};
 static const char *const levels[] = {"hbm", "dram", "nvme", "remote", NULL};
-static const char *const modes[] = {"hybrid", "soft", "hard", NULL};
+static const char *const modes[] = {"hybrid", "soft", "hard", "isolated", NULL};
 
 #define USUAL_CAP 0.5 /* of a hybrid quota that names none */
 
@@ -128,7 +128,8 @@ static enum kvc_status set_mode(struct kvc_tenant_rule *r, const char *text, str
 {
     size_t mode = find(modes, text ? text : modes[0]);
     if (!modes[mode])
-        return wrong(r, "quota_mode", err, "\"%.40s\" is not known; there are hybrid, soft, hard",
+        return wrong(r, "quota_mode", err, "\"%.40s\" is not known; there are hybrid, soft, hard, "
+                     "isolated",
                      text);
     r->quota_mode = (enum kvc_quota_mode)mode;
     for (size_t k = 0; k < KVC_LEVELS; k++)
