@@ -107,14 +107,16 @@ static void note(struct kvc_kernels *k, const char *name, const struct kvc_kerne
                  t->family->name, t->key, t->shape.mape);
     else
         snprintf(u.value, sizeof u.value, "%s %.40s", t->family->name, t->key);
-    u.kind = a->borrowed || a->foreign || !a->exact ? "assumed" : t->kind;
+    u.kind = a->borrowed || a->foreign || a->narrowed || !a->exact ? "assumed" : t->kind;
     if (strcmp(u.kind, "fitted") != 0 && strcmp(u.kind, "assumed") != 0)
         u.kind = "measured";
     snprintf(u.source, sizeof u.source, "%s%s%s", t->source,
              a->borrowed  ? "; another GPU's, as shares of this one's peaks"
              : a->foreign ? "; another engine's"
                           : "",
-             a->exact ? "" : "; the nearest measured head size or window");
+             a->narrowed  ? "; bf16's times, with the bytes of narrower weights"
+             : a->exact   ? ""
+                          : "; the nearest measured head size or window");
     for (size_t i = 0; i < k->n_used; i++)
         if (strcmp(k->used[i].name, u.name) == 0 && strcmp(k->used[i].source, u.source) == 0)
             return;
@@ -180,6 +182,7 @@ static const char *gemm_key(enum kvc_dtype weights)
     case KVC_NVFP4:
         return "nvfp4";
     case KVC_BF16:
+    case KVC_INT4: /* of its weights' bytes, widened for products in bf16 */
         return "bfloat16";
     default:
         return NULL;
@@ -216,6 +219,9 @@ enum kvc_status kvc_kernels_gemm(struct kvc_kernels *kernels, enum kvc_dtype dty
         return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "weights_dtype",
                            "no times of matrix products with such weights on %s; use bf16 or fp8",
                            kernels->gpu->id);
+    a->narrowed = dtype == KVC_INT4;
+    if (a->narrowed)
+        a->curve.params[1] = kvc_dtype_bytes(dtype);
     double weights = (double)n * k * a->curve.params[1], which = a->curve.params[2];
     double peak = which == 2 ? a->peaks.fp4_flops
                   : which == 1 ? a->peaks.fp8_flops : a->peaks.bf16_flops;
@@ -227,7 +233,7 @@ enum kvc_status kvc_kernels_gemm(struct kvc_kernels *kernels, enum kvc_dtype dty
                         : 0;
     if (out->minus_ns > 0)
         out->floor_ns = engine->fused_floor_ns.value + out->weight_ns / 0.95;
-    snprintf(name, sizeof name, "matrix products, %s", key);
+    snprintf(name, sizeof name, "matrix products, %s", a->narrowed ? kvc_dtype_name(dtype) : key);
     note(kernels, name, a);
     return KVC_OK;
 }

@@ -25,6 +25,7 @@ struct kvc_kernel_answer {
     bool exact;    /* head size, window, dtype as asked for */
     bool borrowed; /* another GPU's table */
     bool foreign;  /* another backend's */
+    bool narrowed; /* another dtype's, with the bytes of these weights */
 };
 double kvc_kernel_answer_ns(const struct kvc_kernel_answer *a, double first, double second);
 

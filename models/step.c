@@ -253,7 +253,7 @@ uint32_t kvc_step_flags(const struct kvc_step_model *model, const struct kvc_chu
         flags |= KVC_STEP_OUTSIDE;
     if (!model->measured)
         flags |= KVC_STEP_BORROWED;
-    if (!model->attention_exact || (model->llm.experts && !model->moe_measured))
+    if (model->narrowed || !model->attention_exact || (model->llm.experts && !model->moe_measured))
         flags |= KVC_STEP_SHAPE;
     return flags;
 }
@@ -274,7 +274,7 @@ void kvc_step_band(const struct kvc_step_model *model, uint32_t flags, struct kv
     bool known = model->measured && model->attention_exact && model->allreduce_measured &&
                  model->weights != KVC_FP8_BLOCK && /* its table is another backend's */
                  !model->llm.kv_lora_rank && !model->llm.linear_layers && model->dp == 1 &&
-                 model->stages == 1;
+                 model->stages == 1 && !model->narrowed;
 
     if (model->llm.experts)
         known = known && model->moe_measured;

@@ -33,6 +33,7 @@ static enum kvc_status add_product(struct products *p, struct kvc_step_model *m,
         return status;
     if (m->quantise_ns < p->gemm[p->n].minus_ns)
         m->quantise_ns = p->gemm[p->n].minus_ns;
+    m->narrowed |= p->gemm[p->n].table.narrowed;
     p->layers[p->n++] = layers;
     return KVC_OK;
 }

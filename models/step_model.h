@@ -62,7 +62,7 @@ struct kvc_step_model {
     double quantise_ns; /* taken out of each product of the weights' dtype */
 
     /* what the parts rest on, for bands and kvc_step_explain */
-    bool linear_measured;
+    bool linear_measured, narrowed;
     bool measured, attention_exact, moe_table, moe_measured, allreduce_measured;
     struct kvc_kernels *kernels;
 };

@@ -241,6 +241,31 @@ static void halving_kv_bytes_pays_at_long_context(void **state)
     }
 }
 
+/* int4 weights of a dense model: read in a quarter of bf16's time, multiplied in bf16. A lone decode
+ * reads little but weights, a long prefill multiplies; no step outruns its weights' bytes. */
+static void narrow_weights_pay_where_weights_are_read(void **state)
+{
+    (void)state;
+    static const char *const gpus[] = {"h100_sxm", "b200_sxm", "a100_80"};
+    for (size_t g = 0; g < 3; g++) {
+        struct kvc_step_model *wide = build("Llama-3.1-70B", gpus[g], KVC_BF16, KVC_BF16, 4);
+        struct kvc_step_model *narrow = build("Llama-3.1-70B", gpus[g], KVC_INT4, KVC_BF16, 4);
+        double bytes = (double)kvc_llm_weight_bytes(kvc_llm_find("Llama-3.1-70B"), KVC_INT4) / 4;
+        double floor_ns = bytes / kvc_gpu_find(gpus[g])->hbm_bytes_per_s.value * 1e9;
+        double lone = decode_ns(narrow, 1, 1000), saved = decode_ns(wide, 1, 1000) - lone;
+        double read = (140e9 - 4 * bytes) / 4 / kvc_gpu_find(gpus[g])->hbm_bytes_per_s.value * 1e9;
+        assert_true(lone > floor_ns && saved > 0.8 * read && saved < 1.6 * read);
+        assert_true(prefill_ns(narrow, 8192, 0) > 0.97 * prefill_ns(wide, 8192, 0));
+        assert_true(prefill_ns(narrow, 8192, 0) <= 1.0001 * prefill_ns(wide, 8192, 0));
+        assert_true(kvc_step_flags(narrow, NULL, 0, 1, 1000) & KVC_STEP_SHAPE);
+        struct kvc_time_band band;
+        kvc_step_band(narrow, 0, &band);
+        assert_string_equal(band.regime, "assumed");
+        kvc_step_model_destroy(wide);
+        kvc_step_model_destroy(narrow);
+    }
+}
+
 static void expect_refusal(const struct kvc_step_config *config, enum kvc_status status,
                            const char *word)
 {
@@ -272,7 +297,7 @@ static void bad_shapes_are_refused_in_words(void **state)
     c.backend = "vllm";
     c.weights = KVC_NVFP4; /* Hopper has no fp4 */
     expect_refusal(&c, KVC_ERR_UNSUPPORTED, "h200_sxm");
-    c.weights = KVC_INT4;
+    c.weights = KVC_INT8;
     expect_refusal(&c, KVC_ERR_UNSUPPORTED, "bf16 or fp8");
     c.weights = KVC_FP8;
     c.kv = KVC_MXFP4;
@@ -515,6 +540,7 @@ int main(void)
         cmocka_unit_test(tensor_parallelism_has_limits),
         cmocka_unit_test(chunks_add_up),
         cmocka_unit_test(halving_kv_bytes_pays_at_long_context),
+        cmocka_unit_test(narrow_weights_pay_where_weights_are_read),
         cmocka_unit_test(bad_shapes_are_refused_in_words),
         cmocka_unit_test(formats_of_kv_build),
         cmocka_unit_test(all_profiles_build_or_say_why),
