@@ -274,6 +274,8 @@ void twin_end(struct twin *tw, struct req *r, enum kvc_outcome outcome)
     } else {
         tw->out->missed[KVC_MISS_FAILED] += r->L;
     }
+    tw->ended++;
+    tw->end_ns = seen > tw->end_ns ? seen : tw->end_ns;
     client_sees_end(tw, r, seen);
 }
 
@@ -505,6 +507,8 @@ static bool advance(struct twin *tw)
 
     if (expires) /* before all else of its time */
         next = expiry > tw->now ? expiry : tw->now;
+    if (tw->ended == tw->n_req && next > tw->end_ns)
+        return false; /* what is still written or expires concerns nobody */
     tw->out->request_ns += (double)tw->in_system * (double)(next - tw->now);
     bool rounds = next > tw->now && next % TWIN_ROUND_NS == 0;
 

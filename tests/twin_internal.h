@@ -111,6 +111,7 @@ struct twin {
     uint32_t n_rep;
     struct { uint64_t time; bool join; } *pending; /* per request; time NONE = no event */
     uint64_t arrivals, in_system, parks;
+    uint64_t ended, end_ns; /* requests, and when the last client has its answer */
     uint64_t rng;
     /* closed arrivals */
     uint64_t *own_time; /* per request, in paced mode */
