@@ -62,11 +62,8 @@ static bool wait_for_end(pid_t child, int fd, double limit_s, int *status)
 
 static void where(const struct kvc_trial_board *b, char *buf, size_t size)
 {
-    bool hook = b->place.hook > KVC_HOOK_CREATE && b->place.hook != KVC_HOOK_DESTROY;
-    size_t n = (size_t)snprintf(buf, size, " in %s", kvc_hook_name(b->place.hook));
-    if (hook && n < size)
-        n += (size_t)snprintf(buf + n, size - n, ", at request %llu",
-                              (unsigned long long)b->place.request);
+    kvc_hook_where(&b->place, buf, size);
+    size_t n = strlen(buf);
     if (b->stage[0] && n < size)
         snprintf(buf + n, size - n, ", of %s", b->stage);
 }

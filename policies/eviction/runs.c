@@ -87,24 +87,18 @@ void kvc_queue_take(struct kvc_runs *c, uint32_t r)
     q->blocks -= run->hi - run->lo;
 }
 
+static inline bool same_note(const void *user, uint32_t n, uint32_t r)
+{
+    const struct kvc_runs *c = user;
+    return c->run[n].note == c->run[r].note && kvc_runs_tags_alike(c, n, r);
+}
+
 uint32_t kvc_queue_put(struct kvc_runs *c, uint32_t queue, uint32_t r)
 {
-    struct kvc_run_queue *q = &c->queue[queue];
-    struct kvc_run *run = &c->run[r];
-    uint32_t n = q->newest;
-    q->blocks += run->hi - run->lo;
-    run->queue = queue;
-    if (n != KVC_RUN_NONE && c->run[n].seg == run->seg && c->run[n].lo == run->hi &&
-        c->run[n].note == run->note && kvc_runs_tags_alike(c, n, r)) {
-        c->run[n].lo = run->lo;
+    uint32_t now = kvc_queue_join(c, queue, r, same_note, c);
+    if (now != r)
         kvc_run_free(c, r);
-        return n;
-    }
-    run->newer = KVC_RUN_NONE;
-    run->older = n;
-    *(n != KVC_RUN_NONE ? &c->run[n].newer : &q->oldest) = r;
-    q->newest = r;
-    return r;
+    return now;
 }
 
 uint32_t kvc_run_add(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t queue,

@@ -206,13 +206,8 @@ static uint32_t lenaware_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uin
 static void lenaware_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
                           uint32_t ghost)
 {
-    uint32_t r = kvc_run_new(c, seg, lo, hi);
     (void)ghost;
-    if (r == KVC_RUN_NONE)
-        return;
-    c->size += hi - lo;
-    c->run[r].stamp = c->clock;
-    kvc_heap_put(c, r);
+    kvc_heap_come(c, seg, lo, hi, 0, 0);
 }
 
 static uint32_t lenaware_evict(struct kvc_runs *c, uint32_t want)

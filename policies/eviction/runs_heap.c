@@ -59,6 +59,19 @@ void kvc_heap_put(struct kvc_runs *c, uint32_t r)
     kvc_heap_sift(c, c->n_heap - 1);
 }
 
+void kvc_heap_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t note,
+                   uint64_t key)
+{
+    uint32_t r = kvc_run_new(c, seg, lo, hi);
+    if (r == KVC_RUN_NONE)
+        return;
+    c->size += hi - lo;
+    c->run[r].note = note;
+    c->run[r].key = key;
+    c->run[r].stamp = c->clock;
+    kvc_heap_put(c, r);
+}
+
 void kvc_heap_again(struct kvc_runs *c)
 {
     for (size_t i = c->n_heap / 2; i-- > 0;)

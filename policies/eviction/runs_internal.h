@@ -231,6 +231,27 @@ void kvc_queue_take(struct kvc_runs *c, uint32_t r);
 /* As the newest; joins the newest there is when that is the next deeper piece with the same note.
  * Returns the run that now holds the blocks. */
 uint32_t kvc_queue_put(struct kvc_runs *c, uint32_t queue, uint32_t r);
+/* The same, for whoever says what is alike. Where another run than r is returned, the caller ends r. */
+static inline uint32_t kvc_queue_join(struct kvc_runs *c, uint32_t queue, uint32_t r,
+                                      bool (*alike)(const void *user, uint32_t n, uint32_t r),
+                                      const void *user)
+{
+    struct kvc_run_queue *q = &c->queue[queue];
+    struct kvc_run *run = &c->run[r];
+    uint32_t n = q->newest;
+    q->blocks += run->hi - run->lo;
+    run->queue = queue;
+    if (n != KVC_RUN_NONE && c->run[n].seg == run->seg && c->run[n].lo == run->hi &&
+        alike(user, n, r)) {
+        c->run[n].lo = run->lo;
+        return n;
+    }
+    run->newer = KVC_RUN_NONE;
+    run->older = n;
+    *(n != KVC_RUN_NONE ? &c->run[n].newer : &q->oldest) = r;
+    q->newest = r;
+    return r;
+}
 
 /* A part that was cut off a run's deep end becomes its next older. */
 void kvc_queue_put_behind(struct kvc_runs *c, uint32_t r, uint32_t part);
@@ -264,6 +285,9 @@ uint32_t kvc_make_room(struct kvc_runs *c, uint32_t want);
 /* ---- the heap; each run in it is in no queue ---- */
 
 void kvc_heap_put(struct kvc_runs *c, uint32_t r);
+/* New blocks come into the heap, touched now. */
+void kvc_heap_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t note,
+                   uint64_t key);
 void kvc_heap_take(struct kvc_runs *c, uint32_t r);
 /* The run at this place may belong higher or lower. */
 void kvc_heap_sift(struct kvc_runs *c, size_t place);

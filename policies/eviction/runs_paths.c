@@ -264,15 +264,8 @@ static uint64_t costaware_whole(struct kvc_runs *c, uint32_t leaf)
 static void costaware_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
                            uint32_t ghost)
 {
-    uint32_t r = kvc_run_new(c, seg, lo, hi);
     (void)ghost;
-    if (r == KVC_RUN_NONE)
-        return;
-    c->size += hi - lo;
-    c->run[r].note = 1;
-    c->run[r].key = c->floor;
-    c->run[r].stamp = c->clock;
-    kvc_heap_put(c, r);
+    kvc_heap_come(c, seg, lo, hi, 1, c->floor);
 }
 
 static void costaware_use(struct kvc_runs *c, uint32_t r)

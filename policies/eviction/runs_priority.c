@@ -84,19 +84,6 @@ static uint32_t miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
     return n;
 }
 
-static void come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t note,
-                 uint64_t key)
-{
-    uint32_t r = kvc_run_new(c, seg, lo, hi);
-    if (r == KVC_RUN_NONE)
-        return;
-    c->size += hi - lo;
-    c->run[r].note = note;
-    c->run[r].key = key;
-    c->run[r].stamp = c->clock;
-    kvc_heap_put(c, r);
-}
-
 static uint32_t evict(struct kvc_runs *c, uint32_t want)
 {
     return kvc_order_leave(c, kvc_order_first(c, kvc_order_free), want);
@@ -150,7 +137,7 @@ static uint32_t lruk_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_
 static void lruk_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost)
 {
     (void)ghost;
-    come(c, seg, lo, hi, 0, kth(c, seg));
+    kvc_heap_come(c, seg, lo, hi, 0, kth(c, seg));
 }
 
 static const struct kvc_order_ops lruk_order = {.come = lruk_come, .evict = evict,
@@ -178,7 +165,7 @@ static uint32_t gdsf_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_
 static void gdsf_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost)
 {
     (void)ghost;
-    come(c, seg, lo, hi, 1, c->floor + 1);
+    kvc_heap_come(c, seg, lo, hi, 1, c->floor + 1);
 }
 
 static uint32_t gdsf_evict(struct kvc_runs *c, uint32_t want)
@@ -224,7 +211,7 @@ static void hyperbolic_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint3
                             uint32_t ghost)
 {
     (void)ghost;
-    come(c, seg, lo, hi, 1, c->request);
+    kvc_heap_come(c, seg, lo, hi, 1, c->request);
 }
 
 static uint32_t hyperbolic_evict(struct kvc_runs *c, uint32_t want)

@@ -13,8 +13,17 @@ const char *kvc_hook_name(uint32_t hook)
 {
     static const char *const names[] = {"no hook", "create", "destroy", "request", "stored",
                                         "touched", "victim", "removed", "admits", "rank", "arrived",
-                                        "admitted", "served", "ended"};
+                                        "admitted", "served", "ended", "pick"};
     return hook < sizeof(names) / sizeof(names[0]) ? names[hook] : "no hook";
+}
+
+void kvc_hook_where(const struct kvc_plugged_place *place, char *buf, size_t size)
+{
+    uint32_t hook = place->hook;
+    int n = snprintf(buf, size, " in %s", kvc_hook_name(hook));
+    if (hook > KVC_HOOK_CREATE && hook != KVC_HOOK_DESTROY && n > 0 && (size_t)n < size)
+        snprintf(buf + n, size - (size_t)n, ", at request %llu",
+                 (unsigned long long)place->request);
 }
 
 static uint64_t seed_of(const struct kvc_policy *policy, const union kvc_option_value *value)
@@ -43,7 +52,8 @@ void kvc_guest_begin(struct kvc_guest *g, const struct kvc_policy_choice *choice
     g->path = plugin ? plugin->path : NULL;
     g->name = choice->policy->name;
     g->trial = trial;
-    g->place = trial && trial->place ? trial->place : &g->own;
+    g->slot = plugin && !trial ? kvc_watch_take(g->path, g->name) : NULL;
+    g->place = trial && trial->place ? trial->place : g->slot ? &g->slot->place : &g->own;
     g->rng = kvc_rng_stream(seed_of(choice->policy, choice->option), "plug-in");
     g->failed = failed;
 }
@@ -147,6 +157,9 @@ void kvc_guest_end(struct kvc_guest *g)
     clear(g->given);
     clear(g->freed);
     g->given = g->freed = NULL;
+    g->place = &g->own;
+    kvc_watch_give(g->slot);
+    g->slot = NULL;
 }
 
 void kvc_guest_breach(struct kvc_guest *g, const char *fmt, ...)

@@ -5,6 +5,7 @@
 #define KVC_POLICIES_GUEST_H
 
 #include "policies/plugins/plugin.h"
+#include "policies/plugins/watch.h"
 
 enum kvc_hook {
     KVC_HOOK_NONE,
@@ -20,20 +21,17 @@ enum kvc_hook {
     KVC_HOOK_ARRIVED,
     KVC_HOOK_ADMITTED,
     KVC_HOOK_SERVED,
-    KVC_HOOK_ENDED
+    KVC_HOOK_ENDED,
+    KVC_HOOK_PICK
 };
 const char *kvc_hook_name(uint32_t hook);
+/* " in victim, at request 7" */
+void kvc_hook_where(const struct kvc_plugged_place *place, char *buf, size_t size);
 /* Whether it is asked as often as it happens, of a state that is const. */
 static inline bool kvc_hook_changes_nothing(uint32_t hook)
 {
     return hook == KVC_HOOK_ADMITS || hook == KVC_HOOK_RANK;
 }
-
-/* Where a plug-in is: kept up to date, in shared memory for a process that watches another. */
-struct kvc_plugged_place {
-    volatile uint32_t hook;
-    volatile uint64_t request; /* from 0 */
-};
 
 /* What the conformance kit asks for beyond a run. */
 struct kvc_plugged_trial {
@@ -55,6 +53,7 @@ struct kvc_guest {
     const char *path, *name; /* borrowed; path NULL: a built-in policy */
     struct kvc_plugged_trial *trial;
     struct kvc_plugged_place own, *place;
+    struct kvc_watch_slot *slot; /* where place is, while somebody watches; or NULL */
     struct kvc_guest_memory *given;
     struct kvc_guest_memory *freed; /* of a trial: kept, to know them when they come again */
     uint64_t rng;

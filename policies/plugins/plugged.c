@@ -58,25 +58,18 @@ void kvc_plugged_unlink(struct kvc_plugged *p, uint32_t r)
     run->queue = KVC_PLUGGED_LOOSE;
 }
 
+static bool joins(const void *user, uint32_t n, uint32_t r)
+{
+    const struct kvc_plugged *p = user;
+    return p->leaving != r && kvc_plugged_alike(p, n, r);
+}
+
 uint32_t kvc_plugged_link(struct kvc_plugged *p, uint32_t r, uint32_t queue)
 {
-    struct kvc_runs *c = p->c;
-    struct kvc_run_queue *q = &c->queue[queue];
-    struct kvc_run *run = &c->run[r];
-    uint32_t n = q->newest;
-    q->blocks += run->hi - run->lo;
-    run->queue = queue;
-    if (p->leaving != r && n != KVC_RUN_NONE && c->run[n].seg == run->seg &&
-        c->run[n].lo == run->hi && kvc_plugged_alike(p, n, r)) {
-        c->run[n].lo = run->lo;
+    uint32_t now = kvc_queue_join(p->c, queue, r, joins, p);
+    if (now != r)
         kvc_plugged_end(p, r);
-        return n;
-    }
-    run->newer = KVC_RUN_NONE;
-    run->older = n;
-    *(n != KVC_RUN_NONE ? &c->run[n].newer : &q->oldest) = r;
-    q->newest = r;
-    return r;
+    return now;
 }
 
 /* A new run, a copy of what another is where one is given. */

@@ -188,6 +188,7 @@ struct kvc_engine {
     bool model_is_lent; /* by the run that this one is compared with */
     struct kvc_router router;
     void *router_state;
+    struct kvc_watch_slot *router_slot; /* where it is seen; NULL: nobody looks, or it is built in */
     bool router_stray; /* it named a replica that is none */
     uint64_t router_rng, front_ns, token_bytes;
     uint32_t block_tokens, page_tokens;

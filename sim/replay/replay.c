@@ -187,8 +187,14 @@ static uint32_t route(struct kvc_engine *e, const struct kvc_job *j, uint64_t in
     }
     uint32_t session = e->trace->session ? e->trace->session[j->request] : KVC_ID_NONE;
     struct kvc_route_request request = {index, session, j->input};
+    if (e->router_slot) {
+        e->router_slot->place.request = index;
+        e->router_slot->place.hook = KVC_HOOK_PICK;
+    }
     uint32_t to = e->router.ops->pick(e->router_state, &request, e->views, e->n_replicas,
-                                  e->sc->router.load_weight, &e->router_rng);
+                                      e->sc->router.load_weight, &e->router_rng);
+    if (e->router_slot)
+        e->router_slot->place.hook = KVC_HOOK_NONE;
     e->router_stray = e->router_stray || to >= e->n_replicas;
     return to % e->n_replicas;
 }
