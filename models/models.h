@@ -142,6 +142,7 @@ struct kvc_step_config {
     uint32_t dp; /* attention data parallelism: so many ranks hold whole attention (tp 1) and share
                   * the experts; the model is of one of them, its equals busy alike. 0, 1: none */
     bool graphed_prefill;  /* steps with prefill replay graphs piece by piece */
+    uint32_t captured_tokens; /* .. those of at most so many tokens; 0: as the engine does by itself */
     bool foreign_products; /* matrix products by another engine's kernels, whose tables go first */
     const char *experts_kernel; /* a word in the name of the experts' kernel, whose tables go first;
                                  * NULL: the fastest of the backend's own */

@@ -212,10 +212,12 @@ static bool read_engine(const struct kvc_jval *v, struct kvc_engine_profile *e)
            kvc_profile_figure(v, "host_per_sequence_ns", &e->host_per_sequence_ns) &&
            kvc_profile_figure(v, "host_per_prefill_step_ns", &e->host_per_prefill_step_ns) &&
            kvc_profile_figure(v, "front_end_ns", &e->front_end_ns) &&
+           kvc_profile_figure(v, "front_end_token_ns", &e->front_end_token_ns) &&
            kvc_profile_figure(v, "fused_floor_ns", &e->fused_floor_ns) &&
            kvc_profile_figure(v, "elementwise_launch_ns", &e->elementwise_launch_ns) &&
            kvc_profile_figure(v, "elementwise_bandwidth", &e->elementwise_bandwidth) &&
            kvc_profile_figure(v, "eager_launch_ns", &e->eager_launch_ns) &&
+           kvc_profile_figure(v, "captured_tokens", &e->captured_tokens) &&
            kvc_profile_figure(v, "custom_allreduce_max_bytes", &e->custom_allreduce_max_bytes) &&
            kvc_profile_figure(v, "memory_overhead_bytes", &e->memory_overhead_bytes) &&
            read_band(v, "dense", &e->dense) && read_band(v, "moe", &e->moe) &&

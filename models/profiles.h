@@ -11,9 +11,11 @@ struct kvc_engine_profile {
     const char *backend;
     struct kvc_figure host_per_step_ns, host_per_sequence_ns, host_per_prefill_step_ns,
         front_end_ns;
+    struct kvc_figure front_end_token_ns; /* of clients that send texts, a token; not in replays */
     bool fuses_quantise; /* takes the quantise launch out of fp8 products */
     struct kvc_figure fused_floor_ns;
     struct kvc_figure eager_launch_ns; /* of a kernel launched outside of a graph, in prefill */
+    struct kvc_figure captured_tokens; /* steps of so many tokens still replay a graph */
     struct kvc_figure elementwise_launch_ns, elementwise_bandwidth;
     struct kvc_figure custom_allreduce_max_bytes, memory_overhead_bytes;
     struct kvc_time_band dense, moe, assumed;

@@ -150,7 +150,7 @@ uint64_t kvc_step_ns(const struct kvc_step_model *model, const struct kvc_chunk 
         tokens += chunks[i].tokens;
     ns = kvc_step_attention(model, chunks, n_chunks, n_decode, decode_context);
     ns += kvc_token_table_at(&model->layers, tokens) + kvc_token_table_at(&model->head, n_sampled);
-    if (n_chunks && ns < model->eager_ns)
+    if (n_chunks && tokens > model->captured_tokens && ns < model->eager_ns)
         ns = model->eager_ns;
     if (host_ns)
         *host_ns = (uint64_t)(host + 0.5);

@@ -369,6 +369,8 @@ static double launches(const struct kvc_step_model *m)
     bool shared = l->shared_intermediate > 0;
     double n = 8;
 
+    if (strcmp(m->engine.backend, "vllm") == 0)
+        return n; /* what lies between products and attention is compiled into few kernels */
     if (l->experts)
         n += shared ? 5 : 2; /* the router and its choice, a shared expert's three */
     if (l->kv_lora_rank)
@@ -494,6 +496,8 @@ enum kvc_status kvc_step_model_create_with(struct kvc_step_model **out,
         m->last_share = kvc_stage_layers(m->llm.layers, m->stages, s) / (double)m->llm.layers;
         m->most_share = fmax(m->most_share, m->last_share);
     }
+    m->captured_tokens = config->captured_tokens ? config->captured_tokens
+                                                 : (uint32_t)engine->captured_tokens.value;
     m->host_step = engine->host_per_step_ns.value;
     m->host_sequence = engine->host_per_sequence_ns.value;
     m->host_prefill = engine->host_per_prefill_step_ns.value;

@@ -56,7 +56,9 @@ struct kvc_step_model {
     double prefill_fixed;
     uint64_t cap_tokens;
 
-    double eager_ns; /* no step with prefill is faster: its kernels are launched one by one */
+    /* no step with prefill of more tokens is faster: its kernels are launched one by one */
+    double eager_ns;
+    uint32_t captured_tokens;
     double host_step, host_sequence, host_prefill;
     double weight_bytes_per_rank; /* of all stages together */
     double quantise_ns; /* taken out of each product of the weights' dtype */

@@ -42,7 +42,9 @@ static double kv_of(const struct run *x, uint32_t i)
 
 static double arrival(const struct run *x, uint32_t i)
 {
-    return x->r[i].sent + x->loop->host.front_ns / 2;
+    const struct kvc_host_costs *h = &x->loop->host;
+
+    return x->r[i].sent + h->front_ns / 2 + h->front_token_ns * x->loop->length[i].input;
 }
 
 /* ---- prefill ---- */

@@ -57,7 +57,9 @@ static double kv_of(const struct request *r)
 
 static double arrival(const struct run *x, uint32_t i)
 {
-    return x->r[i].sent_ns + x->loop->host.front_ns / 2;
+    const struct kvc_host_costs *h = &x->loop->host;
+
+    return x->r[i].sent_ns + h->front_ns / 2 + h->front_token_ns * x->r[i].input;
 }
 
 /* A step with prefill, and an engine with nothing to do, look for requests at once. */

@@ -9,6 +9,7 @@
 struct kvc_host_costs { /* instead of those in the step model's profile */
     double step_ns, sequence_ns, prefill_ns; /* of each step, sequence in it, step with prefill */
     double front_ns;                         /* of each request, half of it on each way */
+    double front_token_ns;                   /* of each token of a prompt, on the way there */
 };
 
 struct kvc_request_length {

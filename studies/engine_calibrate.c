@@ -13,6 +13,7 @@
 #define A_GROUP 8          /* rows of each group that a fit looks at */
 #define SCALE 0.15         /* of residuals (logarithms): beyond it a row counts less and less */
 #define TTFT_WEIGHT 0.5    /* against TPOT */
+#define CONSTANTS 5        /* of struct kvc_host_costs */
 #define MOST_TTFT_MS 20000 /* longer ones tell of queues, not of the host */
 
 struct fit {
@@ -22,10 +23,15 @@ struct fit {
     size_t n;
 };
 
+static struct kvc_host_costs costs(const double *x)
+{
+    return (struct kvc_host_costs){x[0], x[1], x[2], x[3], x[4]};
+}
+
 static bool residuals(void *user, const double *x, double *out)
 {
     const struct fit *f = user;
-    const struct kvc_host_costs host = {x[0], x[1], x[2], x[3]};
+    const struct kvc_host_costs host = costs(x);
 
     for (size_t i = 0; i < f->n; i++) {
         const struct kvc_engine_row *r = &f->v->rows.row[f->row[i]];
@@ -142,7 +148,7 @@ enum kvc_status kvc_engine_calibrate(struct kvc_engine_constants *out,
                                      struct kvc_error *err)
 {
     struct fit f = {.v = v};
-    double x[4] = {1e5, 1e4, 3e6, 4e7}, error[4]; /* what engines take, roughly */
+    double x[CONSTANTS] = {1e5, 1e4, 3e6, 4e7, 3e3}, error[CONSTANTS]; /* what they are, roughly */
     enum kvc_status status = KVC_OK;
 
     memset(out, 0, sizeof *out);
@@ -157,10 +163,10 @@ enum kvc_status kvc_engine_calibrate(struct kvc_engine_constants *out,
                           "configurations that constants are fitted to, and %d are needed at least: "
                           "give more, of several models or batch sizes", f.n, backend, LEAST_ROWS);
     if (status == KVC_OK)
-        status = kvc_robust_fit(residuals, &f, 2 * f.n, SCALE, x, error, 4, err);
+        status = kvc_robust_fit(residuals, &f, 2 * f.n, SCALE, x, error, CONSTANTS, err);
     if (status == KVC_OK) {
-        out->host = (struct kvc_host_costs){x[0], x[1], x[2], x[3]};
-        out->error = (struct kvc_host_costs){error[0], error[1], error[2], error[3]};
+        out->host = costs(x);
+        out->error = costs(error);
         out->rows = f.n;
         status = fit_bands(out, &f, backend, err);
     }

@@ -43,6 +43,7 @@ bool kvc_engine_configure(const struct kvc_engine_row *r, struct kvc_step_config
     c->narrow_experts = how.narrow_experts;
     c->foreign_products = how.foreign_products;
     c->graphed_prefill = how.graphed_prefill;
+    c->captured_tokens = how.captured_tokens;
     if (how.kv)
         kvc_dtype_parse(how.kv, &c->kv);
     return text[0] == '\0';
@@ -57,6 +58,7 @@ static bool same(const struct kvc_step_config *a, const struct kvc_step_config *
            a->experts_kernel == b->experts_kernel &&
            a->foreign_products == b->foreign_products &&
            a->graphed_prefill == b->graphed_prefill &&
+           a->captured_tokens == b->captured_tokens &&
            a->quantise_apart == b->quantise_apart && a->narrow_experts == b->narrow_experts;
 }
 
@@ -117,7 +119,8 @@ bool kvc_engine_fits(const struct kvc_engine_model *m, const struct kvc_engine_r
 struct kvc_host_costs kvc_engine_host(const struct kvc_engine_profile *e)
 {
     return (struct kvc_host_costs){e->host_per_step_ns.value, e->host_per_sequence_ns.value,
-                                   e->host_per_prefill_step_ns.value, e->front_end_ns.value};
+                                   e->host_per_prefill_step_ns.value, e->front_end_ns.value,
+                                   e->front_end_token_ns.value};
 }
 
 enum kvc_status kvc_engine_predict(const struct kvc_engine_model *m,

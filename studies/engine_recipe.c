@@ -166,6 +166,8 @@ static void inferencex(const struct kvc_engine_row *r, struct kvc_engine_recipe 
         out->requests = 5; /* num_prompts=$((CONC * 5)) */
     out->experts_kernel = experts_kernel(r);
     out->graphed_prefill = graphed_prefill(r);
+    if (is(r->backend, "vllm") && is(r->model, "gpt-oss-120b"))
+        out->captured_tokens = 2048; /* max-cudagraph-capture-size */
     /* SGLANG_ENABLE_FLASHINFER_GEMM=true: TensorRT-LLM's products, not DeepGEMM's */
     out->foreign_products = begins(r->model, "DeepSeek") && is(r->backend, "sglang") &&
                             begins(r->system, "b") && is(r->precision, "fp8");

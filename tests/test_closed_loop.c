@@ -44,7 +44,7 @@ static struct kvc_closed_loop loop_of(const struct kvc_step_model *m, uint32_t c
 
     return (struct kvc_closed_loop){
         m, {e->host_per_step_ns.value, e->host_per_sequence_ns.value,
-            e->host_per_prefill_step_ns.value, e->front_end_ns.value},
+            e->host_per_prefill_step_ns.value, e->front_end_ns.value, 0},
         {.max_batched_tokens = 8192}, clients, clients, alike(1000, 100), 1e9};
 }
 
@@ -260,14 +260,25 @@ static bool room_for(const struct twin *t, uint32_t i)
     return (!slots || beside < slots) && (beside == 0 || kv <= t->l->kv_tokens);
 }
 
+/* Prompts pass the front end in the order that they were sent in. */
+static double arrives(const struct twin *t, uint32_t i)
+{
+    const struct kvc_host_costs *h = &t->l->host;
+
+    return t->r[i].sent + h->front_ns / 2 + h->front_token_ns * t->l->length[i].input;
+}
+
 static void hear(struct twin *t)
 {
     if (count(t, DECODING) && !t->filled && ++t->unheard < t->l->batching.receive_steps)
         return;
     t->unheard = 0;
-    for (uint32_t i = 0; i < t->l->requests; i++)
-        if (t->r[i].stage == SENT && t->r[i].sent + t->l->host.front_ns / 2 <= t->now)
+    for (uint32_t i = 0; i < t->l->requests; i++) {
+        if (t->r[i].stage == SENT && arrives(t, i) > t->now)
+            return;
+        if (t->r[i].stage == SENT)
             t->r[i].stage = HEARD;
+    }
 }
 
 /* Requests of the next step's prefill with the tokens each gets. */
@@ -374,12 +385,11 @@ static void twin_run(struct twin *t, const struct kvc_closed_loop *l, double *tt
         t->r[i].stage = SENT;
     while (count(t, ENDED) < l->requests) {
         double next = INFINITY;
-        for (uint32_t i = 0; i < l->requests; i++)
-            if (t->r[i].stage == SENT && t->r[i].sent < next)
-                next = t->r[i].sent;
-        if (count(t, HEARD) + count(t, FILLING) + count(t, DECODING) == 0 &&
-            t->now < next + l->host.front_ns / 2)
-            t->now = next + l->host.front_ns / 2;
+        for (uint32_t i = l->requests; i-- > 0;)
+            if (t->r[i].stage == SENT)
+                next = arrives(t, i);
+        if (count(t, HEARD) + count(t, FILLING) + count(t, DECODING) == 0 && t->now < next)
+            t->now = next;
         hear(t);
         uint32_t most = l->batching.max_batched_tokens, decodes = count(t, DECODING);
         bool alone = l->batching.prefill_first && plan(t, most, tokens, false) > 0;
@@ -413,6 +423,7 @@ static void a_slow_twin_agrees(void **state)
         double ttft, tpot;
         l.requests = clients * 4;
         l.length = length;
+        l.host.front_token_ns = (double)kvc_rng_below(&rng, 3) * 1e4;
         for (uint32_t i = 0; i < l.requests; i++)
             length[i] = (struct kvc_request_length){1 + (uint32_t)kvc_rng_below(&rng, 1500),
                                                     1 + (uint32_t)kvc_rng_below(&rng, 30)};

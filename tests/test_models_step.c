@@ -530,6 +530,31 @@ static void eager_prefill_takes_its_launches(void **state)
     kvc_step_model_destroy(graphed);
 }
 
+/* vLLM replays a graph of a step up to the captured tokens, decodes of the step among them. */
+static void captured_steps_have_no_floor(void **state)
+{
+    struct kvc_step_config config = {kvc_llm_find("Llama-3.1-8B"), kvc_gpu_find("b200_sxm"),
+                                     "vllm", KVC_BF16, KVC_BF16, 1, 1, .ep = 1};
+    const struct kvc_engine_profile *e = kvc_engine_find("vllm");
+    uint32_t most = (uint32_t)e->captured_tokens.value;
+    const struct kvc_chunk chunk = {most - 3, 0};
+    struct kvc_step_model *m;
+    uint64_t host, ns, floor = (uint64_t)(8 * 32 * e->eager_launch_ns.value);
+
+    (void)state;
+    assert_int_equal(kvc_step_model_create(&m, &config, NULL), KVC_OK);
+    ns = kvc_step_ns(m, &chunk, 1, 3, 300, 4, &host);
+    assert_true(ns - host < floor);
+    ns = kvc_step_ns(m, &chunk, 1, 4, 400, 5, &host);
+    assert_in_range(ns - host, floor - 1, floor + 1);
+    kvc_step_model_destroy(m);
+    config.captured_tokens = 2 * most;
+    assert_int_equal(kvc_step_model_create(&m, &config, NULL), KVC_OK);
+    ns = kvc_step_ns(m, &chunk, 1, 4, 400, 5, &host);
+    assert_true(ns - host < floor);
+    kvc_step_model_destroy(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -549,6 +574,7 @@ int main(void)
         cmocka_unit_test(explanation_has_a_source_for_everything),
         cmocka_unit_test(empty_steps_and_hosts_share),
         cmocka_unit_test(running_out_of_memory_is_clean),
+        cmocka_unit_test(captured_steps_have_no_floor),
         cmocka_unit_test(eager_prefill_takes_its_launches),
     };
     return cmocka_run_group_tests_name("models_step", tests, NULL, NULL);
