@@ -126,8 +126,9 @@ static void put_constants(struct kvc_json *j, const char *backend,
     put_constant(j, "host_per_sequence_ns", c->host.sequence_ns, c->error.sequence_ns, source);
     put_constant(j, "host_per_prefill_step_ns", c->host.prefill_ns, c->error.prefill_ns, source);
     put_constant(j, "front_end_ns", c->host.front_ns, c->error.front_ns, source);
-    put_constant(j, "front_end_token_ns", c->host.front_token_ns, c->error.front_token_ns, source);
-    if (!source) {
+    if (!source) { /* replays take neither */
+        put_constant(j, "front_end_token_ns", c->host.front_token_ns, c->error.front_token_ns,
+                     NULL);
         kvc_json_open_object(j, "bands");
         for (size_t i = 0; i < 3; i++)
             if (c->band[i].rows)
