@@ -198,7 +198,8 @@ uint64_t kvc_step_front_ns(const struct kvc_step_model *model);
 /* Weights on a GPU of that stage. */
 double kvc_step_weight_bytes(const struct kvc_step_model *model, uint32_t stage);
 /* HBM bytes left for KV in one replica (all ranks): memory * utilization - weights - activations
- * of a step of max_batched_tokens - the engine's own overhead; 0 when the weights do not fit. */
+ * of a step of max_batched_tokens - the engine's own overhead (TensorRT-LLM: that share of what is
+ * free beside these); 0 when the weights do not fit. */
 uint64_t kvc_step_kv_capacity_bytes(const struct kvc_step_model *model,
                                     double gpu_memory_utilization, uint32_t max_batched_tokens);
 

@@ -3,6 +3,7 @@
 #include "models/step_model.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/alloc.h"
 
@@ -214,15 +215,17 @@ static double activation_bytes(const struct kvc_step_model *m, uint32_t max_batc
 uint64_t kvc_step_kv_capacity_bytes(const struct kvc_step_model *model,
                                     double gpu_memory_utilization, uint32_t max_batched_tokens)
 {
-    double least = HUGE_VAL;
+    bool of_free = strcmp(model->engine.backend, "trtllm") == 0; /* a share of what is free */
+    double all_bytes = model->gpu.memory_bytes.value, least = HUGE_VAL;
 
     /* as many blocks on every stage as the fullest has room for */
     for (uint32_t s = 0; s < model->stages; s++) {
         double layers = kvc_stage_layers(model->llm.layers, model->stages, s);
-        double free_bytes = model->gpu.memory_bytes.value * gpu_memory_utilization -
-                            kvc_step_weight_bytes(model, s) -
-                            activation_bytes(model, max_batched_tokens) -
-                            model->engine.memory_overhead_bytes.value;
+        double used = kvc_step_weight_bytes(model, s) +
+                      activation_bytes(model, max_batched_tokens) +
+                      model->engine.memory_overhead_bytes.value;
+        double free_bytes = of_free ? (all_bytes - used) * gpu_memory_utilization
+                                    : all_bytes * gpu_memory_utilization - used;
         double all = free_bytes * (model->llm.layers / layers);
         least = all < least ? all : least;
     }

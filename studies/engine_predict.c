@@ -96,10 +96,8 @@ static double kv_tokens(const struct kvc_engine_model *m, const struct kvc_engin
                         const struct kvc_engine_recipe *how)
 {
     const struct kvc_step_config *c = &m->config;
-    bool trtllm = strcmp(c->backend, "trtllm") == 0; /* a share of what is free, not of all */
-    double bytes = (double)kvc_step_kv_capacity_bytes(m->model, trtllm ? 1 : how->kv_share,
-                                                      how->batching.max_batched_tokens) *
-                   (trtllm ? how->kv_share : 1);
+    double bytes = (double)kvc_step_kv_capacity_bytes(m->model, how->kv_share,
+                                                      how->batching.max_batched_tokens);
     uint64_t tokens = (uint64_t)r->isl + r->osl;
     double window = (double)kvc_llm_window_kv_bytes(c->llm, c->kv, c->tp, tokens);
     double a_token = (double)kvc_llm_kv_bytes_per_token(c->llm, c->kv, c->tp) +

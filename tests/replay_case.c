@@ -311,6 +311,31 @@ static void make_admission(struct maker *m, struct kvc_tier_config *t)
     }
 }
 
+/* Of SGLang's, TensorRT-LLM's, or of any mixture; half of them without tiers. */
+static void make_rules(struct maker *m)
+{
+    struct kvc_scenario *sc = &m->c->sc;
+    uint32_t like = below(m, 3);
+
+    sc->engine.prefill = like == 0 || (like == 2 && chance(m, 50)) ? KVC_PREFILL_FIRST
+                                                                   : KVC_PREFILL_MIXED;
+    sc->engine.reserve_output = like == 0   ? KVC_RESERVE_ESTIMATED
+                                : like == 1 ? KVC_RESERVE_FULL
+                                            : (enum kvc_reserve_rule)below(m, 3);
+    sc->engine.publish = like == 0   ? KVC_PUBLISH_INSERTED
+                         : like == 1 ? KVC_PUBLISH_COMPUTED
+                                     : (enum kvc_publish_rule)below(m, 3);
+    sc->engine.preempt = like == 0 || (like == 2 && chance(m, 50)) ? KVC_PREEMPT_SHORTEST
+                                                                   : KVC_PREEMPT_LAST;
+    if (sc->engine.prefill == KVC_PREFILL_FIRST && sc->engine.publish == KVC_PUBLISH_SCHEDULED)
+        sc->engine.publish = KVC_PUBLISH_COMPUTED; /* the other is refused */
+    sc->engine.partial_reuse = like == 1 || (like == 2 && chance(m, 50));
+    for (int k = 0; k < 3 && m->c->seed % 2; k++) {
+        sc->tiers[k].present = false;
+        sc->tiers[k].capacity_bytes = 0;
+    }
+}
+
 void replay_case_make(struct replay_case *c, uint64_t seed, enum case_level level,
                       const struct kvc_scenario *base, uint64_t kv_bytes_per_token)
 {
@@ -334,6 +359,8 @@ void replay_case_make(struct replay_case *c, uint64_t seed, enum case_level leve
     for (int k = 0; k < 3; k++)
         if (c->sc.tiers[k].present && chance(&m, 20))
             make_admission(&m, &c->sc.tiers[k]);
+    if (level == CASE_RULES)
+        make_rules(&m);
 }
 
 struct kvc_trace *replay_case_forest(const struct replay_case *c)
@@ -402,6 +429,9 @@ void replay_case_print(const struct replay_case *c)
            (unsigned long long)c->pages, s->engine.max_batched_tokens, s->engine.max_seqs,
            s->engine.max_model_len, s->engine.chunked_prefill, s->engine.reserve_full_prompt,
            s->engine.prefix_caching);
+    printf("#   prefill %d reserve_output %d publish %d preempt %d partial_reuse %d\n",
+           s->engine.prefill, s->engine.reserve_output, s->engine.publish, s->engine.preempt,
+           s->engine.partial_reuse);
     printf("#   replicas %u router %s latency %llu mode %d conc %u scale %g spread %llu timeout "
            "%llu warmup %llu gpus_per_node %u tp %u order %s\n",
            s->cluster.replicas, s->router.policy, (unsigned long long)s->router.latency_ns,

@@ -8,7 +8,8 @@
 
 #define CASE_ROWS 24
 
-enum case_level { CASE_ONE_REPLICA, CASE_REPLICAS, CASE_DRAM, CASE_TIERS, CASE_TENANTS };
+enum case_level { CASE_ONE_REPLICA, CASE_REPLICAS, CASE_DRAM, CASE_TIERS, CASE_TENANTS,
+                  CASE_RULES };
 
 struct replay_case {
     uint64_t seed;

@@ -378,6 +378,7 @@ static void create(struct twin *tw)
         tw->rep[i].order =
             twin_order_create(tw, tw->sc->hbm_policy, tw->setup->pages * tw->P / tw->B);
         tw->rep[i].due = KVC_TIME_NONE;
+        tw->rep[i].ratio = TWIN_RATIO;
     }
     create_requests(tw);
     tenants_create(tw);

@@ -162,6 +162,12 @@ static void agrees_on_tenants(void **state)
     agree(CASE_TENANTS, CASES);
 }
 
+static void agrees_on_rules(void **state)
+{
+    (void)state;
+    agree(CASE_RULES, CASES);
+}
+
 /* ---- laws ---- */
 
 static struct kvc_result *run_case(const struct replay_case *c)
@@ -336,6 +342,7 @@ int main(void)
         cmocka_unit_test(agrees_on_dram),
         cmocka_unit_test(agrees_on_tiers),
         cmocka_unit_test(agrees_on_tenants),
+        cmocka_unit_test(agrees_on_rules),
         cmocka_unit_test(hits_and_causes_are_all_input),
         cmocka_unit_test(equal_runs_are_equal),
         cmocka_unit_test(empty_tier_is_none),

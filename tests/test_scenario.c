@@ -350,7 +350,7 @@ static void wrong_files_are_refused_with_line_and_key(void **state)
         {"{\"cluster\": {\"gpu\": \"h200-smx\"}}", 1, "cluster.gpu", "h200_sxm", KVC_ERR_INPUT},
         {"{\"engine\": {\"gpu_memory_utilization\": 1.2}}", 1, "engine.gpu_memory_utilization",
          "between", KVC_ERR_INPUT},
-        {"{\"engine\": {\"preset\": \"sglang\"}}", 1, "engine.preset", "not modelled", KVC_ERR_UNSUPPORTED},
+        {"{\"engine\": {\"preset\": \"mooncake\"}}", 1, "engine.preset", "not modelled", KVC_ERR_UNSUPPORTED},
         {"{\"disaggregation\": {\"prefill\": 1}}", 1, "disaggregation", "not yet", KVC_ERR_UNSUPPORTED},
         {"{\"tenants\": {\n\"gold\": {\"qota\": 0.5}}}", 2, "tenants.gold.qota", "quota", KVC_ERR_INPUT},
         {"{\"tenants\": {\"gold\": {\"quota\": 1.5}}}", 1, "tenants.gold.quota", "share", KVC_ERR_INPUT},
@@ -394,7 +394,7 @@ static void a_failed_set_changes_nothing(void **state)
     (void)state;
     assert_int_equal(kvc_scenario_create(&s, "kga-rag", NULL), KVC_OK);
     char *before = json_of(s);
-    assert_int_not_equal(kvc_scenario_set(s, "engine.preset", "trtllm", NULL), KVC_OK);
+    assert_int_not_equal(kvc_scenario_set(s, "engine.preset", "dynamo", NULL), KVC_OK);
     assert_int_not_equal(kvc_scenario_set(s, "tiers.dram.capacity", "5", NULL), KVC_OK);
     assert_int_not_equal(kvc_scenario_set(s, "no.such.key", "5", NULL), KVC_OK);
     assert_int_not_equal(kvc_scenario_set(s, "tiers.dram", "{\"capacity\": ", NULL), KVC_OK);
@@ -412,6 +412,7 @@ static void what_does_not_go_together_is_named(void **state)
         {"arrivals.mode", "closed", "arrivals.concurrency"},
         {"arrivals.concurrency", "4", "arrivals.concurrency"},
         {"engine.unhashed_first", "false", "engine.unhashed_first"},
+        {"engine.prefill", "first", "engine.publish"},
         {"model", "null", "model"},
         {"gpu", "null", "cluster.gpu"},
         {"tiers.dram.link.latency", "5us", "tiers.dram.link.latency"},

@@ -51,6 +51,7 @@ struct req {
     enum req_state state;
     uint32_t replica, lane;
     bool counted, computed_once;
+    bool behind; /* preempted, and no token sampled since */
     uint64_t arrival, first_start, first_token, last_token;
     uint64_t parked_at, load_ns, load_before_first;
     uint64_t host_ns, late_ns, first_late;
@@ -74,7 +75,9 @@ struct replica {
     bool fifo;                /* in the order of insertion */
     uint64_t inserted;
     struct reqs running, waiting, ready, parked, away;
-    bool busy;
+    bool busy, alone; /* alone: the step computes prompts only */
+    double ratio;     /* of outputs that room is kept for */
+    int64_t falls;    /* decode steps since it was set */
     uint64_t due; /* step end when busy, wake-up when idle, NONE */
     /* the pure-decode stretch */
     bool stretch;
@@ -186,6 +189,17 @@ void waiting_leaves(struct replica *rep, const struct req *r, bool admitted);
 /* ---- scheduler ---- */
 void step_due(struct twin *tw, struct replica *rep);
 void twin_end(struct twin *tw, struct req *r, enum kvc_outcome outcome);
+
+/* Rules of the scenario (twin_rules.c). */
+#define TWIN_RATIO 0.7
+bool twin_decodes(const struct twin *tw, const struct req *r);
+/* Pages r needs beside its hit to be admitted with now tokens. */
+uint64_t rules_need(const struct twin *tw, const struct replica *rep, const struct req *r,
+                    uint64_t now);
+/* New pages a request must own beyond its hit to have computed c tokens. */
+uint64_t pages_for(const struct twin *tw, const struct req *r, uint64_t c);
+struct req *rules_victim(const struct twin *tw, const struct replica *rep);
+void rules_guess_again(struct replica *rep);
 
 /* ---- tiers below HBM ---- */
 struct reach { /* what a lookup finds */

@@ -315,8 +315,9 @@ uint32_t pool_run(const struct twin *tw, const struct replica *rep, const struct
 
 uint32_t pool_usable(const struct twin *tw, uint32_t run, uint32_t n_tokens)
 {
-    uint64_t whole = (uint64_t)run * tw->B / tw->P * tw->P;
-    uint64_t cap = n_tokens ? (uint64_t)(n_tokens - 1) / tw->P * tw->P : 0;
+    uint64_t unit = tw->sc->engine.partial_reuse ? 1 : tw->P;
+    uint64_t whole = (uint64_t)run * tw->B / unit * unit;
+    uint64_t cap = n_tokens ? (uint64_t)(n_tokens - 1) / unit * unit : 0;
 
     return (uint32_t)(whole < cap ? whole : cap);
 }
@@ -351,12 +352,30 @@ void pool_alloc(struct twin *tw, struct replica *rep, struct req *r, uint32_t by
     r->anon += pages;
 }
 
+/* What is cached already is held, and the request's own pages are free again. */
+static uint32_t drop_copies(struct replica *rep, struct req *r, uint32_t to)
+{
+    for (; r->pub < r->n_path && r->pub < to && rep->nodes[r->path[r->pub]].oldest; r->pub++) {
+        struct copy *copy = rep->nodes[r->path[r->pub]].oldest;
+
+        if (copy->queued)
+            queue_remove(rep, copy);
+        copy->holders++;
+        r->held[r->pub] = copy;
+        r->anon -= copy->pages;
+        rep->plain += copy->pages;
+    }
+    return r->pub;
+}
+
 void pool_publish(struct twin *tw, struct replica *rep, struct req *r, uint32_t c)
 {
     uint32_t first = r->pub;
 
     if (!tw->sc->engine.prefix_caching)
         return;
+    if (tw->sc->engine.publish == KVC_PUBLISH_INSERTED)
+        first = drop_copies(rep, r, c / tw->B);
     for (; r->pub < r->n_path && ((uint64_t)r->pub + 1) * tw->B <= c; r->pub++) {
         struct copy *copy = twin_alloc(1, sizeof *copy);
         struct copy_list *list;

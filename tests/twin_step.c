@@ -4,20 +4,6 @@
 
 #include "base/alloc.h"
 
-static uint64_t ceil_pages(const struct twin *tw, uint64_t tokens)
-{
-    return (tokens + tw->P - 1) / tw->P;
-}
-
-/* New pages a request must own beyond its hit to have computed c tokens. */
-static uint64_t pages_for(const struct twin *tw, const struct req *r, uint64_t c)
-{
-    uint32_t h = (r->usable + tw->B - 1) / tw->B;
-    uint64_t need = ceil_pages(tw, c), held = (uint64_t)h * tw->B / tw->P;
-
-    return need > held ? need - held : 0;
-}
-
 static void finish(struct twin *tw, struct replica *rep, struct req *r)
 {
     tiers_after_step(tw, rep, r);
@@ -28,7 +14,8 @@ static void finish(struct twin *tw, struct replica *rep, struct req *r)
 
 static void account_one(struct twin *tw, struct replica *rep, struct req *r)
 {
-    bool prefill = r->generated == 0 || r->c + 1 < r->N;
+    bool prefill = r->generated == 0 || r->c + 1 < r->N || rep->alone;
+    bool late = tw->sc->engine.publish != KVC_PUBLISH_SCHEDULED;
 
     if (r->generated == 0)
         r->host_ns += rep->host_ns;
@@ -36,10 +23,13 @@ static void account_one(struct twin *tw, struct replica *rep, struct req *r)
     r->sched = 0;
     if (r->c > r->c_peak)
         r->c_peak = r->c;
+    if (late && (prefill || r->generated + 1 == r->O))
+        pool_publish(tw, rep, r, r->c);
     if (r->c == r->N) {
         r->N++;
         r->generated++;
         rep->served[r->tenant] += 2;
+        r->behind = false;
         r->last_token = tw->now;
         if (r->generated == 1) {
             r->first_token = tw->now;
@@ -75,7 +65,8 @@ static void schedule_tokens(struct twin *tw, struct replica *rep, struct req *r,
         pool_alloc(tw, rep, r, r->tenant, need - r->new_pages, r->c + tokens);
     r->sched = tokens;
     *budget -= tokens < *budget ? tokens : *budget;
-    pool_publish(tw, rep, r, r->c + tokens);
+    if (tw->sc->engine.publish == KVC_PUBLISH_SCHEDULED)
+        pool_publish(tw, rep, r, r->c + tokens);
     if (!r->computed_once) {
         r->computed_once = true;
         r->first_start = tw->now;
@@ -86,42 +77,64 @@ static void schedule_tokens(struct twin *tw, struct replica *rep, struct req *r,
             (r->c + tokens < r->c_peak ? r->c + tokens : r->c_peak) - r->c;
 }
 
-static void preempt_last(struct twin *tw, struct replica *rep)
+static void preempt(struct twin *tw, struct replica *rep, struct req *r)
 {
-    struct req *r = rep->running.at[rep->running.n - 1];
+    bool back = tw->sc->engine.preempt == KVC_PREEMPT_SHORTEST;
 
-    rep->running.n--;
+    reqs_remove(&rep->running, r);
     pool_release(tw, rep, r);
     r->c = 0;
+    r->behind = true;
     r->state = REQ_WAITING;
     waiting_joins(tw, rep, r);
     reqs_push_front(&rep->waiting, r);
     for (uint32_t i = 1; i < rep->waiting.n && tw->rules[rep->waiting.at[i]->tenant].priority <
-                                                   tw->rules[r->tenant].priority; i++) {
+                                                   tw->rules[r->tenant].priority + back; i++) {
         rep->waiting.at[i - 1] = rep->waiting.at[i];
         rep->waiting.at[i] = r;
     }
     tw->out->preemptions++;
 }
 
-static bool decodes(const struct req *r)
+static uint64_t decoding_pages(const struct twin *tw, const struct replica *rep)
 {
-    return r->generated && r->c + 1 == r->N;
+    uint64_t pages = 0;
+
+    for (uint32_t i = 0; i < rep->running.n; i++) {
+        const struct req *r = rep->running.at[i];
+        uint64_t need = pages_for(tw, r, (uint64_t)r->c + 1);
+
+        if (twin_decodes(tw, r) && need > r->new_pages)
+            pages += need - r->new_pages;
+    }
+    return pages;
+}
+
+/* Whether the shortest ones had to go for the others. */
+static bool retract(struct twin *tw, struct replica *rep)
+{
+    if (tw->sc->engine.preempt == KVC_PREEMPT_LAST ||
+        decoding_pages(tw, rep) <= pool_free(tw, rep, TWIN_DECODING))
+        return false;
+    while (decoding_pages(tw, rep) > pool_free(tw, rep, TWIN_DECODING))
+        preempt(tw, rep, rules_victim(tw, rep));
+    rules_guess_again(rep);
+    return true;
 }
 
 /* Pages that decoding takes are nobody's wish: they come first, then all is published. */
 static bool alloc_decoding(struct twin *tw, struct replica *rep)
 {
-    bool preempted = false;
+    bool preempted = retract(tw, rep);
 
     for (uint32_t i = 0; i < rep->running.n; i++) {
         struct req *r = rep->running.at[i];
         uint64_t need = pages_for(tw, r, (uint64_t)r->c + 1);
 
-        if (!decodes(r))
+        if (!twin_decodes(tw, r))
             continue;
         while (r->state == REQ_RUNNING && need > r->new_pages + pool_free(tw, rep, TWIN_DECODING)) {
-            preempt_last(tw, rep);
+            preempt(tw, rep, rules_victim(tw, rep));
             preempted = true;
         }
         if (r->state != REQ_RUNNING)
@@ -132,18 +145,21 @@ static bool alloc_decoding(struct twin *tw, struct replica *rep)
     return preempted;
 }
 
-/* Returns whether anything was preempted. */
-static bool schedule_running(struct twin *tw, struct replica *rep, uint32_t *budget)
+/* Decoding ones, those with prompts to compute, or both. Returns whether anything was preempted. */
+static bool schedule_running(struct twin *tw, struct replica *rep, uint32_t *budget, bool decoding,
+                             bool prompts)
 {
-    bool preempted = alloc_decoding(tw, rep);
+    bool preempted = decoding && alloc_decoding(tw, rep);
 
     for (uint32_t i = 0; i < rep->running.n && *budget > 0; i++) {
         struct req *r = rep->running.at[i];
         uint32_t left = r->N - r->c, tokens = left < *budget ? left : *budget;
 
+        if (twin_decodes(tw, r) ? !decoding : !prompts)
+            continue;
         while (r->state == REQ_RUNNING && pages_for(tw, r, (uint64_t)r->c + tokens) >
                                               r->new_pages + pool_free(tw, rep, r->tenant)) {
-            preempt_last(tw, rep);
+            preempt(tw, rep, rules_victim(tw, rep));
             preempted = true;
         }
         if (r->state != REQ_RUNNING)
@@ -242,7 +258,7 @@ static enum admit park(struct twin *tw, struct replica *rep, struct req *r,
     bool first;
 
     r->usable = reach->usable;
-    if (!pool_fits(tw, rep, r, h, pages_for(tw, r, r->N))) {
+    if (!pool_fits(tw, rep, r, h, rules_need(tw, rep, r, r->N))) {
         r->usable = 0;
         return ADMIT_STOP;
     }
@@ -293,8 +309,8 @@ static enum admit admit_waiting(struct twin *tw, struct replica *rep, uint32_t *
     }
     r->usable = reach.usable;
     if (!pool_fits(tw, rep, r, h,
-                   pages_for(tw, r, tw->sc->engine.reserve_full_prompt ? r->N
-                                                                       : reach.usable + tokens))) {
+                   rules_need(tw, rep, r, tw->sc->engine.reserve_full_prompt
+                                              ? r->N : reach.usable + tokens))) {
         r->usable = 0;
         return ADMIT_STOP;
     }
@@ -382,7 +398,7 @@ static void start_step(struct twin *tw, struct replica *rep)
 
         if (r->sched == 0)
             continue;
-        if (r->c + 1 < r->N || r->generated == 0) {
+        if (r->c + 1 < r->N || r->generated == 0 || rep->alone) {
             chunks[n_chunks++] = (struct kvc_chunk){r->sched, r->c};
         } else {
             n_decode++;
@@ -409,26 +425,52 @@ static void start_step(struct twin *tw, struct replica *rep)
     kvc_free(chunks);
 }
 
-void step_due(struct twin *tw, struct replica *rep)
+static bool any_scheduled(const struct replica *rep)
+{
+    for (uint32_t i = 0; i < rep->running.n; i++)
+        if (rep->running.at[i]->sched)
+            return true;
+    return false;
+}
+
+static void admit(struct twin *tw, struct replica *rep, uint32_t *budget)
+{
+    bool any = any_scheduled(rep), asked = false;
+    enum admit go = ADMIT_NEXT;
+
+    while (go == ADMIT_NEXT && *budget > 0 && rep->running.n < tw->sc->engine.max_seqs &&
+           rep->ready.n + rep->waiting.n > 0)
+        go = rep->ready.n ? admit_ready(tw, rep, budget, &any)
+                          : admit_waiting(tw, rep, budget, &any, &asked);
+}
+
+/* Returns whether anything was preempted. */
+static bool schedule(struct twin *tw, struct replica *rep)
 {
     uint32_t budget = tw->sc->engine.max_batched_tokens * tw->sc->cluster.pp;
-    bool preempted, any = false, asked = false;
+    bool first = tw->sc->engine.prefill == KVC_PREFILL_FIRST;
+    bool preempted = schedule_running(tw, rep, &budget, !first, true);
+
+    if (!preempted)
+        admit(tw, rep, &budget);
+    rep->alone = first && any_scheduled(rep);
+    budget = first ? rep->running.n : budget; /* no limit to decodes */
+    if (first && !rep->alone)
+        preempted |= schedule_running(tw, rep, &budget, true, false);
+    return preempted;
+}
+
+void step_due(struct twin *tw, struct replica *rep)
+{
+    bool preempted, any;
 
     if (rep->busy)
         account(tw, rep);
+    rep->falls += rep->busy && !rep->alone;
     rep->busy = false;
     rep->due = KVC_TIME_NONE;
-    preempted = schedule_running(tw, rep, &budget);
-    for (uint32_t i = 0; i < rep->running.n; i++)
-        any = any || rep->running.at[i]->sched;
-    if (!preempted) {
-        enum admit go = ADMIT_NEXT;
-
-        while (go == ADMIT_NEXT && budget > 0 && rep->running.n < tw->sc->engine.max_seqs &&
-               rep->ready.n + rep->waiting.n > 0)
-            go = rep->ready.n ? admit_ready(tw, rep, &budget, &any)
-                              : admit_waiting(tw, rep, &budget, &any, &asked);
-    }
+    preempted = schedule(tw, rep);
+    any = any_scheduled(rep);
     if (rep->n_evicted)
         tiers_after_evict(tw, rep);
     rep->n_evicted = 0;
@@ -438,6 +480,10 @@ void step_due(struct twin *tw, struct replica *rep)
         start_step(tw, rep);
     else if (preempted)
         rep->due = tw->now; /* not in the page: whoever else can run now does */
+    if (!any && !preempted) {
+        rep->ratio = TWIN_RATIO;
+        rep->falls = 0;
+    }
 }
 
 /* All transfers of a parked request have ended. */

@@ -105,8 +105,12 @@ struct kvc_replica {
     uint64_t allocated;      /* pages are taken up to the start of this step, 1-based */
     uint64_t due_ns, started_ns;
     bool busy, mixed, retry, batch_changed;
+    bool alone;              /* the step computes prompts only: decodes wait */
     bool blocked;            /* nobody is admitted before something changes */
     bool looked;             /* since the one in front was looked up and didn't fit */
+    uint64_t promised;       /* pages that parked and ready jobs may still take (KVC_RESERVE_FULL) */
+    double output_ratio;     /* share of outputs that room is kept for (KVC_RESERVE_ESTIMATED) .. */
+    uint64_t ratio_step;     /* .. as of that step; it falls from there */
     uint64_t mixed_host_ns;
     uint32_t *chunk_jobs;    /* jobs with a prefill chunk in the step under way, in running order */
     size_t n_chunks, cap_chunks;

@@ -4,7 +4,8 @@
 
 uint32_t kvc_replica_usable(const struct kvc_engine *e, uint32_t reach, uint32_t known)
 {
-    uint64_t p = e->page_tokens, cached = (uint64_t)reach * e->block_tokens / p * p;
+    uint64_t p = e->sc->engine.partial_reuse ? 1 : e->page_tokens;
+    uint64_t cached = (uint64_t)reach * e->block_tokens / p * p;
     uint64_t cap = (uint64_t)(known - 1) / p * p;
     return (uint32_t)(cached < cap ? cached : cap);
 }

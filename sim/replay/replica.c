@@ -114,7 +114,7 @@ void kvc_replica_join_decode(struct kvc_engine *e, struct kvc_replica *r, uint32
     r->batch_changed = true;
     struct kvc_step_entry finish = {r->steps + (j->output - j->generated), j->order, job};
     e->nomem |= !heap_push(&r->finishes, finish);
-    if (j->held < j->path_blocks) {
+    if (j->held < j->path_blocks && e->sc->engine.publish == KVC_PUBLISH_SCHEDULED) {
         int64_t step = (int64_t)(j->held + 1) * e->block_tokens - j->base;
         e->nomem |= !heap_push(&r->publishes,
                                (struct kvc_step_entry){(uint64_t)step, j->order, job});
@@ -128,7 +128,7 @@ void kvc_replica_leave_decode(struct kvc_engine *e, struct kvc_replica *r, uint3
     j->computed = (uint32_t)(j->base + (int64_t)r->steps);
     j->known = j->computed + 1; /* the last sampled token is not computed yet */
     j->generated = j->known - j->input;
-    j->alloc_pages = kvc_div_up(j->computed, e->page_tokens);
+    j->alloc_pages = kvc_div_up((uint64_t)(j->base + (int64_t)r->allocated), e->page_tokens);
     r->base_sum -= j->base;
     r->n_decode--;
     r->phase[phase_of(e, j->base)]--;
@@ -248,6 +248,8 @@ static void finish_job(struct kvc_engine *e, struct kvc_replica *r, uint32_t job
         kvc_replica_leave_decode(e, r, job);
     else
         r->prefill_context -= j->computed;
+    if (e->sc->engine.publish != KVC_PUBLISH_SCHEDULED)
+        kvc_job_publish(e, r, job, j->computed);
     kvc_tiers_store(e, r, job);
     if (r->order)
         kvc_replica_order_ended(e, r, job);
@@ -265,6 +267,8 @@ static void end_chunk(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
     kvc_job_set_computed(e, r, job, j->computed + j->chunk);
     j->chunk = 0;
     j->host_ns += r->mixed_host_ns;
+    if (e->sc->engine.publish != KVC_PUBLISH_SCHEDULED)
+        kvc_job_publish(e, r, job, j->computed);
     if (j->computed < j->known) {
         kvc_tiers_store(e, r, job);
         return;
@@ -280,6 +284,11 @@ static void end_chunk(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
     kvc_replica_join_decode(e, r, job);
 }
 
+static uint32_t decodes_in_step(const struct kvc_replica *r)
+{
+    return r->alone ? 0 : r->n_decode;
+}
+
 /* Splits a step's time between prefill and decode by tokens. */
 static void account_busy(struct kvc_engine *e, const struct kvc_replica *r, uint64_t took_ns)
 {
@@ -287,7 +296,8 @@ static void account_busy(struct kvc_engine *e, const struct kvc_replica *r, uint
     for (size_t i = 0; i < r->n_chunks; i++)
         tokens += e->jobs[r->chunk_jobs[i]].chunk;
     /* whole ns, so that sums do not depend on how steps were gathered */
-    uint64_t prefill_ns = tokens ? (uint64_t)((u128)took_ns * tokens / (tokens + r->n_decode)) : 0;
+    uint64_t all = tokens + decodes_in_step(r);
+    uint64_t prefill_ns = tokens ? (uint64_t)((u128)took_ns * tokens / all) : 0;
     e->computed_tokens += tokens;
     e->prefill_ns += prefill_ns;
     e->decode_ns += took_ns - prefill_ns;
@@ -299,7 +309,7 @@ static void end_step(struct kvc_engine *e, struct kvc_replica *r)
     kvc_replica_catch_up_to(e, r, r->target);
     r->busy_ns += took;
     account_busy(e, r, took);
-    e->steps += r->target - r->steps;
+    e->steps += r->target - r->steps + r->alone;
     e->decoded_tokens += (r->target - r->steps) * r->n_decode;
     r->steps = r->target;
     r->busy = false;
@@ -323,8 +333,8 @@ static void note_late(struct kvc_engine *e, struct kvc_replica *r, uint64_t cont
 {
     uint64_t all = 0, to = 0;
     uint32_t batches;
-    uint64_t spacing = kvc_step_spacing_ns(e->model, e->chunks, r->n_chunks, r->n_decode, context,
-                                           sampled, &batches);
+    uint64_t spacing = kvc_step_spacing_ns(e->model, e->chunks, r->n_chunks, decodes_in_step(r),
+                                           context, sampled, &batches);
     for (size_t i = 0; i < r->n_chunks; i++)
         all += e->chunks[i].tokens;
     for (size_t i = 0; i < r->n_chunks; i++) {
@@ -335,7 +345,7 @@ static void note_late(struct kvc_engine *e, struct kvc_replica *r, uint64_t cont
 
 static void start_mixed(struct kvc_engine *e, struct kvc_replica *r)
 {
-    uint32_t sampled = r->n_decode;
+    uint32_t n_decode = decodes_in_step(r), sampled = n_decode;
     if (!kvc_grow((void **)&e->chunks, &e->cap_chunks, r->n_chunks, sizeof(*e->chunks))) {
         e->nomem = true;
         return;
@@ -347,9 +357,9 @@ static void start_mixed(struct kvc_engine *e, struct kvc_replica *r)
     }
     r->mixed = true;
     r->anchored = false;
-    r->target = r->steps + 1;
-    uint64_t context = r->n_decode ? decode_context(r, r->steps) : 0;
-    r->due_ns = e->now + kvc_step_ns(e->model, e->chunks, r->n_chunks, r->n_decode, context,
+    r->target = r->steps + !r->alone;
+    uint64_t context = n_decode ? decode_context(r, r->steps) : 0;
+    r->due_ns = e->now + kvc_step_ns(e->model, e->chunks, r->n_chunks, n_decode, context,
                                      sampled, &r->mixed_host_ns);
     if (e->sc->cluster.pp > 1)
         note_late(e, r, context, sampled);
@@ -359,6 +369,8 @@ static void start_mixed(struct kvc_engine *e, struct kvc_replica *r)
  * page left. */
 static uint64_t stretch_end(struct kvc_engine *e, struct kvc_replica *r)
 {
+    if (r->looked && e->sc->engine.reserve_output == KVC_RESERVE_ESTIMATED)
+        return r->steps + 1; /* the guess falls with each step */
     uint64_t end = heap_top(e, &r->finishes)->step;
     uint64_t same_cost = (r->cost.context_end - r->anchor_context) / r->anchor_n + 1;
     if (same_cost < end - r->anchor_step)
@@ -427,6 +439,8 @@ void kvc_replica_run_due(struct kvc_engine *e, struct kvc_replica *r)
         start_decode(e, r);
     else {
         r->anchored = false;
+        r->output_ratio = KVC_OUTPUT_RATIO;
+        r->ratio_step = r->steps;
         kvc_engine_due(e, r, KVC_TIME_NONE);
         return;
     }
@@ -494,6 +508,7 @@ bool kvc_replica_init(struct kvc_engine *e, struct kvc_replica *r, uint32_t id, 
     r->id = id;
     r->due_ns = KVC_TIME_NONE;
     r->heap_pos = KVC_NONE;
+    r->output_ratio = KVC_OUTPUT_RATIO;
     r->waiting.head = r->waiting.tail = r->ready.head = r->ready.tail = KVC_NONE;
     r->running.head = r->running.tail = KVC_NONE;
     r->phase = kvc_calloc(e->page_tokens, sizeof(*r->phase));

@@ -5,6 +5,10 @@
 
 #include "sim/replay/engine.h"
 
+/* SGLang's share of an output that room is kept for, before it falls with each decode step
+ * (SGLANG_INIT_NEW_TOKEN_RATIO). */
+#define KVC_OUTPUT_RATIO 0.7
+
 static inline uint64_t kvc_div_up(uint64_t a, uint64_t b)
 {
     return (a + b - 1) / b;
@@ -36,9 +40,9 @@ void kvc_replica_account_hit(struct kvc_engine *e, struct kvc_replica *r, uint32
 /* waiting.c */
 enum kvc_status kvc_replica_set_order(struct kvc_engine *e, struct kvc_replica *r,
                                       struct kvc_error *err);
-/* Into the waiting queue, where its priority and rank put it, behind its equals or before them; true:
- * somebody is before it. */
-bool kvc_replica_join_queue(struct kvc_engine *e, struct kvc_replica *r, uint32_t job, bool front);
+/* Into the waiting queue, where its priority and rank put it, behind its equals, or, when it comes
+ * back preempted, where the scenario's rule says; true: somebody is before it. */
+bool kvc_replica_join_queue(struct kvc_engine *e, struct kvc_replica *r, uint32_t job, bool back);
 /* Who is looked at next, of a queue that is not empty; first: in this step. */
 uint32_t kvc_replica_next(struct kvc_engine *e, struct kvc_replica *r, bool first);
 /* Where there is an order, it learns that the job left the queue, or ended. */

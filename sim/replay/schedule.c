@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * vLLM's V1 scheduler: which requests the next step computes for, and the pages they get. */
+ * The scheduler: which requests the next step computes for, and the pages they get. One loop; where
+ * engines differ it asks a rule of the scenario (enum kvc_prefill_rule and those beside it). */
 #include "sim/replay/replica.h"
 
 #include "base/alloc.h"
+
+#define MOST_GUESSED 4096
+#define RATIO_LEAST (KVC_OUTPUT_RATIO * 0.14)
+#define RATIO_FALL ((KVC_OUTPUT_RATIO - RATIO_LEAST) / 600) /* a decode step */
 
 struct step_plan {
     uint64_t budget;
@@ -35,6 +40,17 @@ static void note_published(struct kvc_engine *e, struct kvc_path path, uint32_t 
     }
 }
 
+/* What others have inserted meanwhile is held instead of the job's own. */
+static void drop_copies(struct kvc_replica *r, struct kvc_job *j, struct kvc_path path, uint32_t to)
+{
+    uint32_t there = kvc_pool_reach(&r->pool, path, j->held, to);
+    if (there <= j->held)
+        return;
+    kvc_pool_hold(&r->pool, path, j->held, there);
+    kvc_pool_give(&r->pool, kvc_pool_pages(&r->pool, there) - kvc_pool_pages(&r->pool, j->held));
+    j->held = there;
+}
+
 void kvc_job_publish(struct kvc_engine *e, struct kvc_replica *r, uint32_t job, uint64_t tokens)
 {
     struct kvc_job *j = &e->jobs[job];
@@ -44,6 +60,8 @@ void kvc_job_publish(struct kvc_engine *e, struct kvc_replica *r, uint32_t job, 
         return;
     struct kvc_path path = kvc_engine_path(e, j->leaf, 1);
     r->pool.by = j->tenant;
+    if (e->sc->engine.publish == KVC_PUBLISH_INSERTED)
+        drop_copies(r, j, path, to);
     j->has_copies |= kvc_pool_publish(&r->pool, path, j->held, to, job, false, j->has_copies);
     j->held = to;
     note_published(e, path, to);
@@ -65,9 +83,29 @@ void kvc_job_release(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
     j->has_copies = false;
 }
 
-static void preempt_last(struct kvc_engine *e, struct kvc_replica *r)
+static uint32_t generated(const struct kvc_replica *r, const struct kvc_job *j)
 {
-    uint32_t job = r->running.tail;
+    return j->decoding ? (uint32_t)(j->base + (int64_t)r->steps + 1 - j->input) : j->generated;
+}
+
+/* Who gives way when pages are short: the last one admitted, or the one that has generated least,
+ * of equals the longest prompt, of equals the last. */
+static uint32_t victim(const struct kvc_engine *e, const struct kvc_replica *r)
+{
+    uint32_t best = r->running.tail;
+    if (e->sc->engine.preempt == KVC_PREEMPT_LAST)
+        return best;
+    for (uint32_t at = e->jobs[best].prev; at != KVC_NONE; at = e->jobs[at].prev) {
+        const struct kvc_job *a = &e->jobs[at], *b = &e->jobs[best];
+        uint32_t less = generated(r, a), least = generated(r, b);
+        if (less < least || (less == least && a->input > b->input))
+            best = at;
+    }
+    return best;
+}
+
+static void preempt(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
+{
     struct kvc_job *j = &e->jobs[job];
     if (j->decoding) {
         kvc_replica_leave_decode(e, r, job);
@@ -88,15 +126,15 @@ static void preempt_last(struct kvc_engine *e, struct kvc_replica *r)
     e->waiting_now++;
 }
 
-/* Preempts from the end until pages are available for by; false when job itself had to go. */
+/* Preempts until pages are available for by; false when job itself had to go. */
 static bool make_room(struct kvc_engine *e, struct kvc_replica *r, uint32_t job, uint32_t by,
                       uint64_t pages, struct step_plan *plan)
 {
     while (r->pool.by = by, kvc_pool_available(&r->pool) < pages) {
-        bool self = r->running.tail == job;
-        preempt_last(e, r);
+        uint32_t who = victim(e, r);
+        preempt(e, r, who);
         plan->preempted = true;
-        if (self)
+        if (who == job)
             return false;
     }
     return true;
@@ -109,11 +147,12 @@ static void add_chunk(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
 {
     struct kvc_job *j = &e->jobs[job];
     plan->budget -= tokens < plan->budget ? tokens : plan->budget; /* a whole prompt may exceed it */
-    kvc_job_publish(e, r, job, (uint64_t)j->computed + tokens);
+    if (e->sc->engine.publish == KVC_PUBLISH_SCHEDULED)
+        kvc_job_publish(e, r, job, (uint64_t)j->computed + tokens);
     if (j->computed < j->peak)
         e->results[j->request].recomputed_tokens +=
             tokens < j->peak - j->computed ? tokens : j->peak - j->computed;
-    if (j->generated && j->computed + 1 == j->known) {
+    if (e->sc->engine.prefill == KVC_PREFILL_MIXED && j->generated && j->computed + 1 == j->known) {
         kvc_replica_join_decode(e, r, job);
         return;
     }
@@ -164,31 +203,63 @@ static void grant_one_by_one(struct kvc_engine *e, struct kvc_replica *r, struct
     }
 }
 
-/* Running requests: decoding ones a token each, then the one whose prompt is not done, if any; it
- * is always the last, since a chunk ends early only where the budget does. */
-static void schedule_running(struct kvc_engine *e, struct kvc_replica *r, struct step_plan *plan)
+/* Whether the step computes anything yet. */
+static bool has_begun(const struct kvc_engine *e, const struct kvc_replica *r)
 {
-    uint32_t last = r->running.tail;
-    bool partial = last != KVC_NONE && !e->jobs[last].decoding;
-    uint64_t decode_pages = kvc_replica_page_demand(e, r, r->steps, r->steps + 1);
+    return r->n_chunks || (r->n_decode && e->sc->engine.prefill == KVC_PREFILL_MIXED);
+}
+
+/* The same, but all at once: the shortest go until the others get theirs; how much room outputs
+ * take is guessed anew from those (SGLang's retract_decode). */
+static void retract(struct kvc_engine *e, struct kvc_replica *r, struct step_plan *plan)
+{
+    uint64_t done = 0, all = 1, n = 0;
+    while (kvc_pool_available(&r->pool) < kvc_replica_page_demand(e, r, r->steps, r->steps + 1)) {
+        preempt(e, r, victim(e, r));
+        plan->preempted = true;
+        r->pool.by = KVC_BY_DECODING;
+    }
+    kvc_pool_take(&r->pool, kvc_replica_page_demand(e, r, r->steps, r->steps + 1));
+    for (uint32_t at = r->running.head; at != KVC_NONE; at = e->jobs[at].next, n++) {
+        done += generated(r, &e->jobs[at]);
+        all += e->jobs[at].output;
+    }
+    double ratio = (double)(done + 20 * n) / (double)all;
+    r->output_ratio = ratio < 1 ? ratio : 1;
+    r->ratio_step = r->steps + 1;
+}
+
+/* Decoding requests get a token each. */
+static void schedule_decodes(struct kvc_engine *e, struct kvc_replica *r, struct step_plan *plan)
+{
+    uint64_t pages = kvc_replica_page_demand(e, r, r->steps, r->steps + 1);
     r->pool.by = KVC_BY_DECODING;
     r->pool.newcomer.seg = KVC_NONE;
-    if (kvc_pool_available(&r->pool) >= decode_pages)
-        kvc_pool_take(&r->pool, decode_pages);
-    else
+    if (kvc_pool_available(&r->pool) >= pages)
+        kvc_pool_take(&r->pool, pages);
+    else if (e->sc->engine.preempt == KVC_PREEMPT_LAST)
         grant_one_by_one(e, r, plan);
+    else
+        retract(e, r, plan);
     r->allocated = r->steps + 1;
-    kvc_replica_catch_up_to(e, r, r->steps + 1); /* they publish before the last one does */
+    kvc_replica_catch_up_to(e, r, r->steps + 1); /* they publish before a prompt does */
     plan->budget -= r->n_decode < plan->budget ? r->n_decode : plan->budget;
-    if (partial && r->running.tail == last && plan->budget && !e->jobs[last].decoding) {
-        struct kvc_job *j = &e->jobs[last];
-        uint64_t left = j->known - j->computed;
-        uint32_t tokens = (uint32_t)(left < plan->budget ? left : plan->budget);
-        uint64_t more = more_pages(e, j, (uint64_t)j->computed + tokens);
-        if (make_room(e, r, last, j->tenant, more, plan)) {
-            take_for(e, r, j, (uint64_t)j->computed + tokens);
-            add_chunk(e, r, last, tokens, plan);
-        }
+}
+
+/* The next chunk of the running request whose prompt is not done, if any; it is always the last,
+ * since a chunk ends early only where the budget does. */
+static void schedule_partial(struct kvc_engine *e, struct kvc_replica *r, struct step_plan *plan)
+{
+    uint32_t last = r->running.tail;
+    if (last == KVC_NONE || e->jobs[last].decoding || !plan->budget)
+        return;
+    struct kvc_job *j = &e->jobs[last];
+    uint64_t left = j->known - j->computed;
+    uint32_t tokens = (uint32_t)(left < plan->budget ? left : plan->budget);
+    uint64_t more = more_pages(e, j, (uint64_t)j->computed + tokens);
+    if (make_room(e, r, last, j->tenant, more, plan)) {
+        take_for(e, r, j, (uint64_t)j->computed + tokens);
+        add_chunk(e, r, last, tokens, plan);
     }
 }
 
@@ -263,6 +334,67 @@ void kvc_job_lookup(struct kvc_engine *e, const struct kvc_replica *r, const str
     kvc_tiers_lookup(e, r, kvc_engine_path(e, j->leaf, 0), limit, j->known, out);
 }
 
+/* Pages that all of the job's tokens take, its output's too; the last token has no KV. */
+static uint64_t pages_to_end(const struct kvc_engine *e, const struct kvc_job *j)
+{
+    return kvc_div_up((uint64_t)j->input + j->output - 1, e->page_tokens);
+}
+
+/* Pages that those before the next one in the queue may still take until they end. */
+static uint64_t promised_pages(const struct kvc_engine *e, const struct kvc_replica *r)
+{
+    uint64_t pages = r->promised;
+    for (uint32_t at = r->running.head; at != KVC_NONE; at = e->jobs[at].next) {
+        const struct kvc_job *j = &e->jobs[at];
+        uint64_t now = j->decoding ? kvc_div_up((uint64_t)(j->base + (int64_t)r->allocated),
+                                                e->page_tokens)
+                                   : j->alloc_pages;
+        pages += pages_to_end(e, j) - now;
+    }
+    return pages;
+}
+
+/* SGLang's guess, in tokens: a falling share of what decoding requests may still generate, and all
+ * of those that the step lets begin (SGLANG_CLIP_MAX_NEW_TOKENS_ESTIMATION of each at most). */
+static double guessed_tokens(const struct kvc_engine *e, const struct kvc_replica *r)
+{
+    uint64_t decoding = 0, beginning = 0;
+    for (uint32_t at = r->running.head; at != KVC_NONE; at = e->jobs[at].next) {
+        const struct kvc_job *j = &e->jobs[at];
+        uint64_t left = j->output - generated(r, j);
+        left = left < MOST_GUESSED ? left : MOST_GUESSED;
+        if (j->decoding)
+            decoding += left;
+        else if (j->computed + j->chunk == j->known)
+            beginning += left;
+    }
+    double ratio = r->output_ratio;
+    if (r->steps > r->ratio_step) {
+        ratio -= RATIO_FALL * (double)(r->steps - r->ratio_step);
+        ratio = ratio > RATIO_LEAST ? ratio : RATIO_LEAST;
+    }
+    return ratio * (double)decoding + (double)beginning;
+}
+
+/* Pages that must be free beside those it hits, for the job to be admitted with now tokens. */
+static uint64_t pages_to_admit(const struct kvc_engine *e, const struct kvc_replica *r,
+                               const struct kvc_job *j, uint32_t usable, uint64_t hit_pages,
+                               uint64_t now)
+{
+    uint64_t pages = kvc_div_up(now, e->page_tokens);
+    uint64_t more = pages > hit_pages ? pages - hit_pages : 0;
+    if (e->sc->engine.reserve_output == KVC_RESERVE_FULL)
+        return pages_to_end(e, j) - hit_pages + promised_pages(e, r);
+    if (e->sc->engine.reserve_output == KVC_RESERVE_NONE ||
+        !(r->running.n || r->ready.n || r->parked)) /* nobody would make more room */
+        return more;
+    uint32_t left = j->output - j->generated;
+    double tokens = (double)(j->known - usable) + (left < MOST_GUESSED ? left : MOST_GUESSED) +
+                    guessed_tokens(e, r);
+    uint64_t guess = (uint64_t)(tokens / e->page_tokens) + 2; /* less than is free, by a page */
+    return guess > more ? guess : more;
+}
+
 /* Looks at the request in front of the waiting queue; false when it has to stay there. */
 static bool admit_waiting(struct kvc_engine *e, struct kvc_replica *r, struct step_plan *plan)
 {
@@ -281,15 +413,14 @@ static bool admit_waiting(struct kvc_engine *e, struct kvc_replica *r, struct st
     uint32_t tokens = (uint32_t)(left < plan->budget ? left : plan->budget);
     r->blocked = r->looked = true; /* unless it is admitted */
     if (!load && !e->sc->engine.chunked_prefill && left > plan->budget) {
-        if (r->n_chunks || r->n_decode)
+        if (has_begun(e, r))
             return false;
         tokens = (uint32_t)left;
     }
     uint64_t all = e->sc->engine.reserve_full_prompt || load ? j->known
                                                              : (uint64_t)reach.usable + tokens;
     uint32_t h = e->block_tokens ? (uint32_t)kvc_div_up(reach.usable, e->block_tokens) : 0;
-    uint64_t need = kvc_div_up(all, e->page_tokens), hit_pages = kvc_pool_pages(&r->pool, h);
-    need = need > hit_pages ? need - hit_pages : 0;
+    uint64_t need = pages_to_admit(e, r, j, reach.usable, kvc_pool_pages(&r->pool, h), all);
     r->pool.by = j->tenant;
     if (!kvc_pool_fits(&r->pool, path, h, need))
         return false;
@@ -302,6 +433,7 @@ static bool admit_waiting(struct kvc_engine *e, struct kvc_replica *r, struct st
         j->parked_ns = e->now;
         j->order = ++e->orders;
         r->parked++;
+        r->promised += pages_to_end(e, j) - j->alloc_pages;
         return true;
     }
     start_running(e, r, job);
@@ -316,36 +448,50 @@ static bool admit_ready(struct kvc_engine *e, struct kvc_replica *r, struct step
     uint64_t left = j->known - j->computed;
     uint32_t tokens = (uint32_t)(left < plan->budget ? left : plan->budget);
     if (!e->sc->engine.chunked_prefill && left > plan->budget) {
-        if (r->n_chunks || r->n_decode) {
+        if (has_begun(e, r)) {
             r->blocked = true;
             return false;
         }
         tokens = (uint32_t)left;
     }
     kvc_queue_remove(e, &r->ready, job);
+    r->promised -= pages_to_end(e, j) - j->alloc_pages;
     start_running(e, r, job);
     add_chunk(e, r, job, tokens, plan);
     return true;
 }
 
-void kvc_replica_schedule(struct kvc_engine *e, struct kvc_replica *r)
+/* Prompts: the one that has begun, then, unless somebody had to give way, those that wait. */
+static void schedule_prompts(struct kvc_engine *e, struct kvc_replica *r, struct step_plan *plan)
 {
-    struct step_plan plan;
-    do { /* again at once when the only running request had to go */
-        plan = (struct step_plan){.budget = (uint64_t)e->sc->engine.max_batched_tokens *
-                                            e->sc->cluster.pp}; /* a batch in each stage */
-        schedule_running(e, r, &plan);
-    } while (plan.preempted && !r->running.n);
+    schedule_partial(e, r, plan);
     r->blocked = r->looked = false;
-    r->retry = plan.preempted; /* nobody is admitted beside a preemption, but perhaps next time */
-    if (plan.preempted)
-        return;
-    while (plan.budget && !e->nomem && (r->ready.n || r->waiting.n)) {
+    while (!plan->preempted && plan->budget && !e->nomem && (r->ready.n || r->waiting.n)) {
         if (r->running.n >= e->sc->engine.max_seqs) {
             r->blocked = true;
             return;
         }
-        if (!(r->ready.n ? admit_ready(e, r, &plan) : admit_waiting(e, r, &plan)))
+        if (!(r->ready.n ? admit_ready(e, r, plan) : admit_waiting(e, r, plan)))
             return;
     }
+}
+
+void kvc_replica_schedule(struct kvc_engine *e, struct kvc_replica *r)
+{
+    bool first = e->sc->engine.prefill == KVC_PREFILL_FIRST;
+    struct step_plan plan;
+    do { /* again at once when the only running request had to go */
+        plan = (struct step_plan){.budget = (uint64_t)e->sc->engine.max_batched_tokens *
+                                            e->sc->cluster.pp}; /* a batch in each stage */
+        if (first)
+            schedule_prompts(e, r, &plan);
+        r->alone = first && r->n_chunks;
+        if (r->alone)
+            r->allocated = r->steps;
+        else
+            schedule_decodes(e, r, &plan);
+        if (!first)
+            schedule_prompts(e, r, &plan);
+    } while (plan.preempted && !r->running.n);
+    r->retry = plan.preempted; /* nobody is admitted beside a preemption, but perhaps next time */
 }

@@ -99,19 +99,19 @@ static bool goes_before(const struct kvc_job *a, const struct kvc_job *b)
     return a->priority != b->priority ? a->priority < b->priority : a->place < b->place;
 }
 
-bool kvc_replica_join_queue(struct kvc_engine *e, struct kvc_replica *r, uint32_t job, bool front)
+bool kvc_replica_join_queue(struct kvc_engine *e, struct kvc_replica *r, uint32_t job, bool back)
 {
     struct kvc_job *j = &e->jobs[job];
     uint32_t at;
     if (r->order) {
         j->waits = true;
-        if (front)
+        if (back)
             tell_served(e, r, j);
         tell_all_served(e, r);
         tell(e, r, j, KVC_HOOK_ARRIVED, NULL, 0);
         j->place = r->ranks_change ? 0 : rank_of(e, r, j);
     }
-    if (front) { /* before its equals */
+    if (back && e->sc->engine.preempt == KVC_PREEMPT_LAST) { /* before its equals */
         uint32_t next = r->waiting.head;
         for (at = KVC_NONE; next != KVC_NONE && goes_before(&e->jobs[next], j);
              next = e->jobs[next].next)

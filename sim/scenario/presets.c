@@ -4,7 +4,7 @@
 
 #include "base/units.h"
 
-#define LATER "is not modelled in this release yet; vllm-0.24 and lmcache are"
+#define LATER "is not modelled in this release yet; vllm-0.24, lmcache, sglang and trtllm are"
 
 #define VLLM                                                                                       \
     {"engine.backend", "vllm"}, {"engine.page_tokens", "16"},                                      \
@@ -45,6 +45,34 @@ static const struct kvc_setting lmcache[] = {
     {NULL, NULL},
 };
 
+/* max_total_tokens / context x 512, between 2048 and 4096: its lower end. The static share of GPU
+ * memory and the chunk follow from the GPU (scenario.c). */
+static const struct kvc_setting sglang[] = {
+    {"engine.backend", "sglang"},
+    {"engine.page_tokens", "1"},
+    {"engine.max_batched_tokens", "8192"},
+    {"engine.max_seqs", "2048"},
+    {"engine.prefill", "first"},
+    {"engine.reserve_output", "estimated"},
+    {"engine.publish", "inserted"},
+    {"engine.preempt", "shortest"},
+    {NULL, NULL},
+};
+
+/* GUARANTEED_NO_EVICT, chunked context off, partial reuse on. */
+static const struct kvc_setting trtllm[] = {
+    {"engine.backend", "trtllm"},
+    {"engine.page_tokens", "32"},
+    {"engine.max_batched_tokens", "8192"},
+    {"engine.max_seqs", "2048"},
+    {"engine.gpu_memory_utilization", "0.9"},
+    {"engine.chunked_prefill", "false"},
+    {"engine.reserve_output", "full"},
+    {"engine.publish", "computed"},
+    {"engine.partial_reuse", "true"},
+    {NULL, NULL},
+};
+
 /* RAG chat on one node of 8 x H200. Two replicas of four GPUs: fp8 weights (70 GB) would fit one
  * GPU, but a prompt of some 10,000 tokens is then computed four times slower, and eight GPUs in
  * one replica spend more of a step on all-reduces; two replicas also make routing matter. DRAM and
@@ -75,9 +103,11 @@ static const struct kvc_preset presets[] = {
      "vLLM's sources, v1/core and config defaults", false, LATER, vllm_0_23},
     {"lmcache", "vLLM 0.24 with LMCache's defaults: 5 GB of DRAM a GPU, chunks of 256 tokens",
      "LMCache's sources, v1 defaults", false, NULL, lmcache},
-    {"sglang", "SGLang", "", false, LATER, NULL},
+    {"sglang", "SGLang: prompts before decodes, prefixes inserted per chunk, output room estimated",
+     "SGLang's sources, srt/managers and mem_cache defaults", false, NULL, sglang},
     {"sglang-hicache", "SGLang with hierarchical cache", "", false, LATER, NULL},
-    {"trtllm", "TensorRT-LLM", "", false, LATER, NULL},
+    {"trtllm", "TensorRT-LLM: whole prompts, room to the end reserved, reuse to the token",
+     "TensorRT-LLM's sources, batch_manager, and KvCacheConfig defaults", false, NULL, trtllm},
     {"mooncake", "vLLM with Mooncake's store", "", false, LATER, NULL},
     {"dynamo", "Dynamo", "", false, LATER, NULL},
     {"llmd", "llm-d", "", false, LATER, NULL},

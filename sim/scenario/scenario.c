@@ -348,16 +348,36 @@ static void derive_tier(struct kvc_scenario *s, size_t i)
     }
 }
 
+/* SGLang's chunk and static share of memory, from the GPU's MiB (ServerArgs; CUDA graphs of up to
+ * 256 sequences assumed). */
+static void derive_sglang(struct kvc_scenario *s, const struct kvc_gpu *gpu)
+{
+    double mib = gpu->memory_bytes.value / 1048576;
+    if (!given(s, "engine.max_batched_tokens"))
+        s->engine.max_batched_tokens = mib < 35 * 1024    ? 2048
+                                       : mib < 60 * 1024  ? 4096
+                                       : mib < 160 * 1024 ? 8192
+                                                          : 16384;
+    double chunk = s->engine.max_batched_tokens, gpus = s->cluster.tp * s->cluster.pp;
+    double reserve = 512 + 1.5 * (chunk > 2048 ? chunk : 2048) + 2 * 256 + 1024 * gpus / 8;
+    if (mib > 60 * 1024 && reserve < 10 * 1024)
+        reserve = 10 * 1024;
+    if (!given(s, "engine.gpu_memory_utilization"))
+        s->engine.gpu_memory_utilization = (mib - reserve) / mib > 0.1 ? (mib - reserve) / mib : 0.1;
+}
+
 /* vLLM's smaller defaults: GPUs below 70 GiB, and A100 (EngineArgs, API server). */
 static void derive_batch(struct kvc_scenario *s)
 {
     const struct kvc_gpu *gpu = s->cluster.gpu[0] ? kvc_gpu_find(s->cluster.gpu) : NULL;
-    if (!gpu || s->preset[0] ||
+    if (gpu && !s->preset[0] && strcmp(s->engine.backend, "sglang") == 0)
+        derive_sglang(s, gpu);
+    if (!gpu || s->preset[0] || strcmp(s->engine.backend, "vllm") != 0 ||
         (gpu->memory_bytes.value >= 70.0 * 1073741824 && strncmp(gpu->id, "a100", 4) != 0))
         return;
-    if (!is_given(s, index_of(kvc_scenario_key_find("engine.max_batched_tokens"))))
+    if (!given(s, "engine.max_batched_tokens"))
         s->engine.max_batched_tokens = 2048;
-    if (!is_given(s, index_of(kvc_scenario_key_find("engine.max_seqs"))))
+    if (!given(s, "engine.max_seqs"))
         s->engine.max_seqs = 256;
 }
 
@@ -545,6 +565,10 @@ enum kvc_status kvc_scenario_check(const struct kvc_scenario *s, struct kvc_erro
     if (!s->engine.unhashed_first && s->engine.prefix_caching)
         return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "engine.unhashed_first",
                            "only vLLM's rule from 0.24 on (true) is supported yet");
+    if (s->engine.prefill == KVC_PREFILL_FIRST && s->engine.publish == KVC_PUBLISH_SCHEDULED)
+        return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "engine.publish",
+                           "no engine with engine.prefill first shows KV that is not computed yet: "
+                           "set it to inserted or computed");
     if (s->arrivals.mode == KVC_ARRIVALS_CLOSED && !s->arrivals.concurrency)
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "arrivals.concurrency",
                            "closed arrivals need it: how many sessions are active at once?");

@@ -9,6 +9,12 @@ enum kvc_scope { KVC_PER_GPU, KVC_PER_REPLICA, KVC_PER_NODE, KVC_CLUSTER };
 enum kvc_write_mode { KVC_WRITE_THROUGH, KVC_WRITE_SELECTIVE, KVC_WRITE_BACK, KVC_WRITE_ON_EVICT };
 enum kvc_arrival_mode { KVC_ARRIVALS_OPEN, KVC_ARRIVALS_CLOSED, KVC_ARRIVALS_PACED };
 
+/* The rules by which a scheduler differs from vLLM's (the first of each); docs/replay.md. */
+enum kvc_prefill_rule { KVC_PREFILL_MIXED, KVC_PREFILL_FIRST };
+enum kvc_reserve_rule { KVC_RESERVE_NONE, KVC_RESERVE_ESTIMATED, KVC_RESERVE_FULL };
+enum kvc_publish_rule { KVC_PUBLISH_SCHEDULED, KVC_PUBLISH_COMPUTED, KVC_PUBLISH_INSERTED };
+enum kvc_preempt_rule { KVC_PREEMPT_LAST, KVC_PREEMPT_SHORTEST };
+
 enum kvc_quota_mode { KVC_QUOTA_HYBRID, KVC_QUOTA_SOFT, KVC_QUOTA_HARD, KVC_QUOTA_ISOLATED };
 
 #define KVC_NAME_MAX 64
@@ -74,6 +80,11 @@ struct kvc_scenario {
         bool prefix_caching, chunked_prefill;
         bool reserve_full_prompt;   /* scheduler_reserve_full_isl */
         bool unhashed_first;        /* vLLM >= 0.24: freed unhashed blocks are reused first */
+        enum kvc_prefill_rule prefill;
+        enum kvc_reserve_rule reserve_output;
+        enum kvc_publish_rule publish;
+        enum kvc_preempt_rule preempt;
+        bool partial_reuse;         /* hits end at tokens, not pages */
         uint64_t kv_cache_memory_bytes; /* 0 = derive */
         bool unified_kv;
         double kv_resident, output_inflation;

@@ -16,7 +16,11 @@
 static const char *const scopes[] = {"per_gpu", "per_replica", "per_node", "cluster", NULL};
 static const char *const writes[] = {"through", "selective", "back", "on-evict", NULL};
 static const char *const modes[] = {"open", "closed", "paced", NULL};
-static const char *const backends[] = {"vllm", NULL};
+static const char *const backends[] = {"vllm", "sglang", "trtllm", NULL};
+static const char *const prefills[] = {"mixed", "first", NULL};
+static const char *const reserves[] = {"never", "estimated", "full", NULL};
+static const char *const publishes[] = {"scheduled", "computed", "inserted", NULL};
+static const char *const preempts[] = {"last", "shortest", NULL};
 static const char *const dtypes[] = {"bf16",     "fp8",      "fp8_e4m3", "fp8_e5m2", "fp8_block",
                                      "nvfp4",    "mxfp4",    "int8",     "int4",     NULL};
 static const char *const kv_dtypes[] = {
@@ -108,6 +112,19 @@ static const struct kvc_scenario_key keys[] = {
          "freed pages without a hash are reused before cached ones"),
     NAMED("engine.order", "order", "NAME[:OPTION=VALUE]", engine.order, kvc_ordering_names, "fcfs",
           "who of those that wait is admitted next: as of 'kvcast policy list', or a plug-in's path"),
+    ENUM("engine.prefill", NULL, "RULE", engine.prefill, prefills, "mixed",
+         "mixed: chunks of prompts beside decodes (vLLM, TensorRT-LLM); first: decodes wait while "
+         "there are prompts to compute (SGLang)"),
+    ENUM("engine.reserve_output", NULL, "RULE", engine.reserve_output, reserves, "never",
+         "KV room for outputs, without which a request is not admitted: never kept (vLLM), "
+         "estimated (SGLang's guess, outputs being as long as the trace's) or full (TensorRT-LLM)"),
+    ENUM("engine.publish", NULL, "RULE", engine.publish, publishes, "scheduled",
+         "when others find a prompt's KV: scheduled (vLLM), computed (TensorRT-LLM: outputs at "
+         "their end), or inserted (SGLang: the same, and second copies are dropped)"),
+    ENUM("engine.preempt", NULL, "RULE", engine.preempt, preempts, "last",
+         "who gives way when KV room runs out: last admitted (vLLM) or shortest output (SGLang)"),
+    FLAG("engine.partial_reuse", engine.partial_reuse, "false",
+         "hits end at any token, not at pages (TensorRT-LLM)"),
     SIZE("engine.kv_cache_memory", NULL, engine.kv_cache_memory_bytes, 1, 1e18, "",
          "KV bytes of a replica, all ranks; unset = derived from GPU memory"),
     FLAG("engine.unified_kv", engine.unified_kv, "false",
