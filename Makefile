@@ -43,8 +43,8 @@ ifdef WERROR
 KVC_CFLAGS += -Werror
 endif
 
-LIB_SRC := $(wildcard base/*.c traces/*.c traces/*/*.c policies/*.c policies/*/*.c models/*.c bench/*.c sim/*.c sim/*/*.c studies/*.c reports/*.c)
-CLI_SRC := $(wildcard cli/*.c)
+LIB_SRC := $(wildcard base/*.c traces/*.c traces/*/*.c policies/*.c policies/*/*.c models/*.c bench/*.c sim/*.c sim/*/*.c studies/*.c studies/*/*.c reports/*.c)
+CLI_SRC := $(filter-out cli/templates/%, $(wildcard cli/*.c cli/*/*.c))
 TEST_SRC := $(wildcard tests/test_*.c)
 BENCH_SRC := $(wildcard tests/bench/bench_*.c)
 TEST_LIB_SRC := $(filter-out $(TEST_SRC),$(wildcard tests/*.c))

@@ -15,7 +15,7 @@ struct kvc_bench_row {
                                "host to GPU", "gemm", .. */
     char how[96];           /* shape, method, placement: for people */
     const char *link;       /* "storage", "host": whose profile it is about; NULL: none's */
-    bool write, batch;      /* as in studies/readings.h */
+    bool write, batch;      /* as in studies/calibrate/readings.h */
     bool both;              /* ways at once: rate is their sum */
     double op_bytes, depth; /* 0: no operations in it */
     double rate;            /* median: bytes per second; of kernels flops per second, or 0 */

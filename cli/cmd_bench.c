@@ -6,9 +6,9 @@
 #include "base/outfile.h"
 #include "base/units.h"
 #include "bench/measure.h"
-#include "cli/profile_report.h"
+#include "cli/calibrate/profile_report.h"
 #include "models/models.h"
-#include "studies/profile_write.h"
+#include "studies/calibrate/profile_write.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,12 +4,12 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/outfile.h"
-#include "cli/calibrate_profile.h"
-#include "cli/profile_report.h"
+#include "cli/calibrate/profile.h"
+#include "cli/calibrate/profile_report.h"
 #include "cli/trace_args.h"
 #include "models/user_profile.h"
-#include "studies/engine_study.h"
-#include "studies/kernel_study.h"
+#include "studies/engine/study.h"
+#include "studies/kernels/study.h"
 
 #include <math.h>
 #include <stdio.h>

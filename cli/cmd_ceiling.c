@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/ceiling.h"
+#include "cli/ceiling/ceiling.h"
 
 #include "base/alloc.h"
 #include "base/error.h"

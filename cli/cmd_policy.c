@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/cli.h"
-#include "cli/policy_parts.h"
+#include "cli/policy/parts.h"
 #include "cli/templates.h"
 #include "cli/trace_args.h"
 #include "policies/plugins/plugin.h"

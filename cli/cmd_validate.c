@@ -4,11 +4,11 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "cli/trace_args.h"
-#include "cli/validate_headlines.h"
-#include "cli/validate_prefix.h"
-#include "cli/validate_requests.h"
-#include "cli/validate_rows.h"
-#include "studies/kernel_study.h"
+#include "cli/validate/headlines.h"
+#include "cli/validate/prefix.h"
+#include "cli/validate/requests.h"
+#include "cli/validate/rows.h"
+#include "studies/kernels/study.h"
 
 #include <math.h>
 #include <stdio.h>

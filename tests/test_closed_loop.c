@@ -13,8 +13,8 @@
 
 #include "base/rng.h"
 #include "models/profiles.h"
-#include "studies/client_lengths.h"
-#include "studies/closed_disagg.h"
+#include "studies/engine/client_lengths.h"
+#include "studies/engine/closed_disagg.h"
 #include "tests/tiny_trace.h"
 
 static struct kvc_step_model *build(void)

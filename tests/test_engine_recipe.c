@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "studies/engine_recipe.h"
+#include "studies/engine/recipe.h"
 
 static struct kvc_engine_row row_of(const char *model, const char *system, const char *backend,
                                     const char *precision)

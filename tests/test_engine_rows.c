@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "models/profiles.h"
-#include "studies/engine_study.h"
+#include "studies/engine/study.h"
 
 /* ---- tables ---- */
 

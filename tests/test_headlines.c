@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "studies/headlines.h"
+#include "studies/headlines/headlines.h"
 
 #define FACTS "../shared/headlines.json"
 

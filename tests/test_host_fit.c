@@ -16,8 +16,8 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "models/user_profile.h"
-#include "studies/host_fit.h"
-#include "studies/prometheus.h"
+#include "studies/calibrate/host_fit.h"
+#include "studies/calibrate/prometheus.h"
 #include "traces/forest/forest.h"
 
 #define SCRAPES 5

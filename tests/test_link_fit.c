@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "studies/profile_write.h"
+#include "studies/calibrate/profile_write.h"
 #include "tests/models_csv.h"
 
 static const struct kvc_reader test_reader = {.name = "test", .what = "a test"};

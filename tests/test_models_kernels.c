@@ -15,7 +15,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "models/kernels.h"
-#include "studies/kernel_study.h"
+#include "studies/kernels/study.h"
 
 #define AIC "../shared/kernels/aic/"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Plug-ins against the built-in policies that do the same, and the loader against what is wrong. */
 #include "base/rng.h"
-#include "studies/policy_trials.h"
+#include "studies/policies/trials.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

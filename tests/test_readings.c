@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "studies/readings.h"
+#include "studies/calibrate/readings.h"
 
 static char path[64];
 

@@ -18,7 +18,7 @@ that no constant is fitted to; verdicts are on that half. The bars are what a pr
 
 All clients start at once into an empty engine; one set of four host constants per backend, and what a launch outside
 of graphs takes with TensorRT-LLM, fitted to the other half. Nothing is
-tuned per model or row. How a row ran is a fact of the run and taken from what its publisher states (`studies/engine_recipe.c`),
+tuned per model or row. How a row ran is a fact of the run and taken from what its publisher states (`studies/engine/recipe.c`),
 chosen by source, model, system, backend and day, never by what was measured:
 
 | rows | client | engine |

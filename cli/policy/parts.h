@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What 'kvcast policy' prints. */
+#ifndef KVC_CLI_POLICY_PARTS_H
+#define KVC_CLI_POLICY_PARTS_H
+
+#include "studies/policies/check.h"
+
+bool kvc_policy_built_in(const char *name); /* of any kind */
+void kvc_policy_list_text(void);
+enum kvc_status kvc_policy_list_json(struct kvc_error *err);
+void kvc_policy_check_text(const struct kvc_policy_check *found);
+enum kvc_status kvc_policy_check_json(const struct kvc_policy_check *found, struct kvc_error *err);
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Requests are sent, admitted and prefilled in the order of their numbers, so each stage is a range
+ * of them; decoding ones advance together, and only the next end is looked for. */
+#include "studies/engine/closed_loop.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+struct request {
+    uint32_t input, output, done;
+    uint64_t last_step; /* decode step that makes its last token */
+    double sent_ns, first_ns;
+};
+
+struct run {
+    const struct kvc_closed_loop *loop;
+    struct kvc_closed_loop_result *out;
+    struct request *r;
+    struct kvc_chunk *chunk;
+    uint32_t *decoding;
+    /* filling..admitted have part of their prompt, admitted..received wait in the engine */
+    uint32_t n_decoding, filling, admitted, received, sent, ended;
+    uint32_t waited, unheard; /* decode steps since prompts could go, since requests were heard */
+    size_t n_chunks;
+    uint64_t decode_steps, next_end, context;
+    double now, kv_used;
+};
+
+static bool start(struct run *x)
+{
+    const struct kvc_closed_loop *l = x->loop;
+
+    x->r = kvc_calloc(l->requests, sizeof *x->r);
+    x->chunk = kvc_malloc(l->clients, sizeof *x->chunk);
+    x->decoding = kvc_malloc(l->clients, sizeof *x->decoding);
+    if (!x->r || !x->chunk || !x->decoding)
+        return false;
+    for (uint32_t i = 0; i < l->requests; i++) {
+        x->r[i].input = l->length[i].input;
+        x->r[i].output = l->length[i].output;
+    }
+    x->sent = l->clients < l->requests ? l->clients : l->requests;
+    return true;
+}
+
+static uint32_t running(const struct run *x)
+{
+    return x->n_decoding + x->admitted - x->filling;
+}
+
+static double kv_of(const struct request *r)
+{
+    return (double)r->input + r->output;
+}
+
+static double arrival(const struct run *x, uint32_t i)
+{
+    const struct kvc_host_costs *h = &x->loop->host;
+
+    return x->r[i].sent_ns + h->front_ns / 2 + h->front_token_ns * x->r[i].input;
+}
+
+/* A step with prefill, and an engine with nothing to do, look for requests at once. */
+static void receive(struct run *x)
+{
+    if (x->n_decoding && !x->n_chunks && ++x->unheard < x->loop->batching.receive_steps)
+        return;
+    x->unheard = 0;
+    while (x->received < x->sent && arrival(x, x->received) <= x->now)
+        x->received++;
+}
+
+/* Whether the i-th may run beside so many sequences that use so much KV. */
+static bool fits(const struct run *x, uint32_t i, uint32_t beside, double kv_used)
+{
+    const struct kvc_batching *b = &x->loop->batching;
+
+    return i < x->received && (!b->slots || beside < b->slots) &&
+           (kv_used + kv_of(&x->r[i]) <= x->loop->kv_tokens || beside == 0);
+}
+
+static bool may_admit(const struct run *x)
+{
+    return fits(x, x->admitted, running(x), x->kv_used);
+}
+
+/* Whether the tokens of a prompt that are left go into what is left of the budget. */
+static bool may_start(const struct run *x, const struct request *r, uint32_t budget)
+{
+    const struct kvc_batching *b = &x->loop->batching;
+
+    return budget && (!b->whole_prompts || r->input <= budget || r->input > b->max_batched_tokens ||
+                      running(x) == 0);
+}
+
+/* Tokens of the prompts that could go now. */
+static uint64_t tokens_ready(const struct run *x, uint32_t budget)
+{
+    uint64_t tokens = 0;
+    double kv = x->kv_used;
+
+    for (uint32_t i = x->admitted; fits(x, i, running(x) + i - x->admitted, kv); i++) {
+        if (tokens + x->r[i].input > budget)
+            break;
+        tokens += x->r[i].input;
+        kv += kv_of(&x->r[i]);
+    }
+    return tokens;
+}
+
+/* Prompts wait for more of them as long as there is something to decode. */
+static bool hold_back(struct run *x, uint32_t budget)
+{
+    const struct kvc_batching *b = &x->loop->batching;
+
+    if (!b->wait_steps || !x->n_decoding || x->filling < x->admitted || !may_admit(x))
+        return false;
+    if (x->waited < b->wait_steps && tokens_ready(x, budget) + x->n_decoding < b->wait_tokens) {
+        x->waited++;
+        return true;
+    }
+    x->waited = 0;
+    return false;
+}
+
+/* Chunks of the step within budget; requests are admitted as long as some of it is left. */
+static void plan_prefill(struct run *x, uint32_t budget)
+{
+    x->n_chunks = 0;
+    if (hold_back(x, budget))
+        return;
+    for (uint32_t i = x->filling; budget; i++) {
+        if (i == x->admitted) {
+            if (!may_admit(x) || !may_start(x, &x->r[i], budget))
+                return;
+            x->kv_used += kv_of(&x->r[x->admitted++]);
+        }
+        struct request *r = &x->r[i];
+        uint32_t left = r->input - r->done, n = left < budget ? left : budget;
+        x->chunk[x->n_chunks++] = (struct kvc_chunk){n, r->done};
+        r->done += n;
+        budget -= n;
+    }
+}
+
+static double step_ns(struct run *x, uint32_t n_decode, uint32_t n_first)
+{
+    const struct kvc_closed_loop *l = x->loop;
+    uint64_t context = n_decode ? x->context : 0, host, ns;
+
+    ns = kvc_step_ns(l->model, x->chunk, x->n_chunks, n_decode, context, n_decode + n_first, &host);
+    x->out->flags |= kvc_step_flags(l->model, x->chunk, x->n_chunks, n_decode, context);
+    x->out->steps++;
+    return (double)(ns - host) + l->host.step_ns +
+           l->host.sequence_ns * ((double)n_decode + (double)x->n_chunks) +
+           (x->n_chunks ? l->host.prefill_ns : 0);
+}
+
+static void end(struct run *x, const struct request *r)
+{
+    x->kv_used -= kv_of(r);
+    x->out->ttft_ns += r->first_ns - r->sent_ns + x->loop->host.front_ns / 2;
+    if (r->output > 1)
+        x->out->tpot_ns += (x->now - r->first_ns) / (r->output - 1);
+    x->ended++;
+    if (x->sent < x->loop->requests)
+        x->r[x->sent++].sent_ns = x->now;
+}
+
+static void end_decodes(struct run *x)
+{
+    uint32_t kept = 0;
+
+    x->next_end = UINT64_MAX;
+    for (uint32_t i = 0; i < x->n_decoding; i++) {
+        const struct request *r = &x->r[x->decoding[i]];
+        if (r->last_step == x->decode_steps) {
+            x->context -= r->input + (uint64_t)r->output;
+            end(x, r);
+            continue;
+        }
+        if (r->last_step < x->next_end)
+            x->next_end = r->last_step;
+        x->decoding[kept++] = x->decoding[i];
+    }
+    x->n_decoding = kept;
+}
+
+/* Those whose prompt is whole have their first token now. */
+static void begin_decodes(struct run *x)
+{
+    for (; x->filling < x->admitted && x->r[x->filling].done == x->r[x->filling].input;
+         x->filling++) {
+        struct request *r = &x->r[x->filling];
+        r->first_ns = x->now;
+        if (r->output == 1) {
+            end(x, r);
+            continue;
+        }
+        r->last_step = x->decode_steps + r->output - 1;
+        if (r->last_step < x->next_end)
+            x->next_end = r->last_step;
+        x->context += r->input + 1ull;
+        x->decoding[x->n_decoding++] = x->filling;
+    }
+}
+
+static void step(struct run *x)
+{
+    const struct kvc_closed_loop *l = x->loop;
+    uint32_t most = l->batching.max_batched_tokens, n_first = 0;
+
+    receive(x);
+    bool alone = l->batching.prefill_first && (x->filling < x->admitted || may_admit(x));
+    uint32_t n_decode = alone ? 0 : x->n_decoding;
+    plan_prefill(x, most > n_decode ? most - n_decode : 0);
+    if (running(x) > x->out->peak_running)
+        x->out->peak_running = running(x);
+    while (x->filling + n_first < x->admitted &&
+           x->r[x->filling + n_first].done == x->r[x->filling + n_first].input)
+        n_first++;
+    x->now += step_ns(x, n_decode, n_first);
+    if (n_decode) {
+        x->decode_steps++;
+        x->context += n_decode;
+        if (x->decode_steps == x->next_end)
+            end_decodes(x);
+    }
+    begin_decodes(x);
+}
+
+enum kvc_status kvc_closed_loop_run(const struct kvc_closed_loop *loop,
+                                    struct kvc_closed_loop_result *out, struct kvc_error *err)
+{
+    struct run x = {.loop = loop, .out = out, .next_end = UINT64_MAX};
+    enum kvc_status status = KVC_OK;
+
+    memset(out, 0, sizeof *out);
+    if (!start(&x))
+        status = kvc_fail_nomem(err);
+    while (status == KVC_OK && x.ended < loop->requests) {
+        if (running(&x) == 0 && x.admitted == x.received && arrival(&x, x.received) > x.now)
+            x.now = arrival(&x, x.received);
+        step(&x);
+    }
+    out->ttft_ns /= loop->requests;
+    out->tpot_ns /= loop->requests;
+    kvc_free(x.r);
+    kvc_free(x.chunk);
+    kvc_free(x.decoding);
+    return status;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How well the step model and a closed loop predict published engine rows. */
+#ifndef KVC_STUDIES_ENGINE_STUDY_H
+#define KVC_STUDIES_ENGINE_STUDY_H
+
+#include "studies/engine/closed_loop.h"
+#include "studies/engine/rows.h"
+
+struct kvc_engine_prediction {
+    double ttft_ms, tpot_ms;
+    struct kvc_time_band band;
+    uint32_t flags;  /* enum KVC_STEP_* */
+    uint32_t tp, ep;
+    enum kvc_dtype weights, kv;
+    size_t group;    /* SIZE_MAX: not scored */
+    size_t skipped;  /* 1 + index of its reason; 0: predicted */
+    bool aside;      /* of the half of the configurations that no constant is fitted to */
+};
+
+struct kvc_engine_errors { /* percent of what was measured; NAN without rows */
+    size_t rows;
+    double median, mean, p90; /* of absolute errors */
+    double bias;              /* signed median */
+    double within_20, within_50; /* percent: share of rows, 0..1 */
+    double coverage;          /* share of rows within the band, 0..1 */
+};
+
+struct kvc_engine_bars { /* NAN: none is set */
+    double tpot_median, tpot_p90, ttft_median, tpot_within_20, ttft_within_20, ttft_within_50;
+    uint32_t ttft_clients; /* aside_ttft is of rows with at most so many; 0: of all */
+};
+
+/* Rows of one model, system, backend, format of the weights and kind; or all plain ones of a
+ * backend, or all plain ones. */
+struct kvc_engine_group {
+    const struct kvc_llm *llm; /* NULL: all of them */
+    enum kvc_row_kind kind;
+    const char *system, *backend;
+    char format[16];
+    struct kvc_engine_bars bars;
+    struct kvc_engine_errors ttft, tpot;             /* all rows */
+    struct kvc_engine_errors aside_ttft, aside_tpot; /* of the half kept aside */
+};
+
+struct kvc_engine_reason {
+    char text[256];
+    size_t rows;
+};
+
+struct kvc_engine_validation { /* all zero = empty */
+    struct kvc_engine_rows rows;
+    struct kvc_engine_prediction *prediction; /* [rows.n] */
+    struct kvc_engine_group *group;           /* n_groups, then one a backend, then all rows */
+    size_t n_groups, n_backends;
+    struct kvc_engine_reason *reason;
+    size_t n_reasons, cap_reasons;
+    size_t scored, skipped, doubtful;
+};
+
+/* mode: "agg", "disagg" or NULL for both. alike: whatever is published of how a row ran is left
+ * aside, all are predicted by the same rules. */
+enum kvc_status kvc_engine_validate(struct kvc_engine_validation *out, const char *path,
+                                    const char *mode, bool alike, kvc_progress_fn progress,
+                                    void *user, struct kvc_error *err);
+void kvc_engine_validation_clear(struct kvc_engine_validation *v);
+/* "met", "missed" or "-" where there is no bar. */
+const char *kvc_engine_verdict(double value, double bar);
+
+/* Host constants of a backend, fitted to rows of v that are not of the half kept aside. */
+struct kvc_engine_constants {
+    struct kvc_host_costs host, error; /* error: standard errors */
+    size_t rows;                       /* fitted to */
+    struct kvc_engine_band {           /* what 80 % of that half lie within, by regime */
+        const char *regime;
+        size_t rows; /* 0: none, and no band */
+        struct kvc_time_band band;
+    } band[3];
+};
+enum kvc_status kvc_engine_calibrate(struct kvc_engine_constants *out,
+                                     const struct kvc_engine_validation *v, const char *backend,
+                                     struct kvc_error *err);
+
+/* engine_score.c */
+double kvc_engine_quantile(double *values, size_t n, double q); /* sorts them */
+enum kvc_status kvc_engine_score(struct kvc_engine_validation *v, struct kvc_error *err);
+
+#endif
