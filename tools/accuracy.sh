@@ -55,7 +55,7 @@ cat <<'TEXT'
 
 Where it falls short:
 - What a request costs outside the engine (`front_end_ns`) differs by version, model and client far more than one constant can
-  say: gpt-oss takes some 10 to 20 ms on B200 and H100 where the pooled fit says 38 (TensorRT-LLM) and 42 (vLLM).
+  say: gpt-oss takes some 10 to 20 ms on B200 and H100 where the pooled fit says 36 (TensorRT-LLM) and 37 (vLLM).
   Calibrate it on your own runs before trusting a TTFT below 150 ms.
 - SGLang has no tables on H200 (H100's, as shares of their own peaks) and none of B200's FlashInfer products; its host constants (1.5 ms a step)
   hold what is missing. Measured TPOT grows with the answer's length by 1 ms per 1,000 tokens (Qwen3-235B), here it doesn't; a prompt of 4,000 tokens
