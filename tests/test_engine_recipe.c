@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -171,13 +172,18 @@ static void replicas_share_the_experts(void **state)
     assert_true(decode_ns(data, 16) < 8 * decode_ns(tensor, 128));
     /* experts are dealt, the rest is on every rank: less room for KV than with all sliced, but all
      * of a replica's is its own */
+    /* dealt to four and cut in two, a rank holds as many bytes of them as dealt to eight */
+    struct kvc_step_model *both = build(1, 8, 4);
+    assert_true(both != NULL);
+    assert_true(fabs(kvc_step_weight_bytes(both, 0) / kvc_step_weight_bytes(data, 0) - 1) < 1e-12);
+    kvc_step_model_destroy(both);
     uint64_t room = kvc_step_kv_capacity_bytes(data, 0.9, 8192);
     assert_true(room > 0 && room < kvc_step_kv_capacity_bytes(tensor, 0.9, 8192) / 8);
     kvc_step_model_destroy(tensor);
     kvc_step_model_destroy(data);
     kvc_step_model_destroy(one);
     assert_null(build(2, 4, 1)); /* slices of attention in replicas */
-    assert_null(build(1, 8, 4));
+    assert_null(build(1, 8, 3)); /* experts over a part of the GPUs that does not divide them */
 }
 
 int main(void)

@@ -17,7 +17,8 @@
 static struct kvc_step_model *build(const char *llm, const char *gpu)
 {
     struct kvc_step_config config = {
-        kvc_llm_find(llm), kvc_gpu_find(gpu), "vllm", KVC_BF16, KVC_BF16, 1, 1, .ep = 1};
+        kvc_llm_find(llm), kvc_gpu_find(gpu), "vllm", KVC_BF16, KVC_BF16, 1, 1, .ep = 1,
+        .captured_tokens = UINT32_MAX}; /* no step waits for its launches */
     struct kvc_step_model *m = NULL;
     struct kvc_error err = {0};
 
