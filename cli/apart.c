@@ -142,10 +142,8 @@ static int judge(const struct watcher *w, int status, bool finished)
     }
     if (WIFEXITED(status) && finished)
         return WEXITSTATUS(status);
-    if (WIFEXITED(status)) {
-        fprintf(stderr, "kvcast: a plug-in ended the program; %s\n", advice);
-        return KVC_EXIT_FAILED;
-    }
+    if (WIFEXITED(status))
+        return tell(w, "it ended the program", advice);
     int sig = WTERMSIG(status);
     if (sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL || sig == SIGABRT) {
         snprintf(what, sizeof(what), "it crashed (%s)", strsignal(sig));

@@ -138,6 +138,7 @@ static void answer(const struct kvc_kernel_store *s, int i, const struct kvc_ker
     kvc_kernel_curve_at(t, site, &out->curve);
     out->peaks = s->peaks;
     out->exact = true;
+    out->narrowed = false;
     out->borrowed = s->borrowed;
     out->foreign = i == OWN_FOREIGN || i == LIKE_FOREIGN;
 }
