@@ -135,12 +135,9 @@ void kvc_kernels_used(const struct kvc_kernels *kernels, kvc_figure_fn fn, void 
 static void answer(const struct kvc_kernel_store *s, int i, const struct kvc_kernel_table *t,
                    const double *site, struct kvc_kernel_answer *out)
 {
+    *out = (struct kvc_kernel_answer){.peaks = s->peaks, .exact = true, .borrowed = s->borrowed,
+                                      .foreign = i == OWN_FOREIGN || i == LIKE_FOREIGN};
     kvc_kernel_curve_at(t, site, &out->curve);
-    out->peaks = s->peaks;
-    out->exact = true;
-    out->narrowed = false;
-    out->borrowed = s->borrowed;
-    out->foreign = i == OWN_FOREIGN || i == LIKE_FOREIGN;
 }
 
 double kvc_kernel_answer_ns(const struct kvc_kernel_answer *a, double first, double second)
