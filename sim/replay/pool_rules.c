@@ -223,12 +223,12 @@ bool kvc_pool_round_due(const struct kvc_pool *pool)
 
 void kvc_pool_round(struct kvc_pool *pool)
 {
-    pool->newcomer.seg = NONE;
     for (uint32_t c = 0; c < pool->rules->n_classes; c++) {
         uint64_t used = pool->classes[c].used, share = round_share(pool, c), gone = 0;
         uint32_t i;
         while (gone < share && (i = kvc_pool_oldest(pool, c)) != NONE) {
             pool->by = pool->runs[i].tenant;
+            pool->newcomer.seg = NONE;
             if (!evict_own(pool, c, share - gone))
                 break;
             gone = used - pool->classes[c].used;

@@ -438,14 +438,6 @@ static bool is_due(const struct kvc_engine *e, const struct kvc_pool *pool, bool
     return kvc_pool_next_expiry(pool) <= e->now || (round && kvc_pool_round_due(pool));
 }
 
-/* A round goes by what is left when expired blocks are gone. */
-static void expire(struct kvc_pool *pool, bool round)
-{
-    kvc_pool_expire(pool);
-    if (round && kvc_pool_round_due(pool))
-        kvc_pool_round(pool);
-}
-
 static uint32_t first_user(const struct kvc_engine *e, const struct kvc_tier *tier,
                            uint32_t instance)
 {
@@ -463,7 +455,9 @@ void kvc_engine_expire(struct kvc_engine *e, bool round)
         struct kvc_replica *r = &e->replicas[i];
         if (!is_due(e, &r->pool, round))
             continue;
-        expire(&r->pool, round);
+        kvc_pool_expire(&r->pool);
+        if (round) /* goes by what is left then */
+            kvc_pool_round(&r->pool);
         kvc_tiers_store_evicted(e, r);
         kvc_replica_tier_changed(e, r);
     }
@@ -473,7 +467,9 @@ void kvc_engine_expire(struct kvc_engine *e, bool round)
             if (!is_due(e, &tier->pools[i], round))
                 continue;
             tier->evictions[i].replica = first_user(e, tier, i);
-            expire(&tier->pools[i], round);
+            kvc_pool_expire(&tier->pools[i]);
+            if (round)
+                kvc_pool_round(&tier->pools[i]);
             changed(e, tier, i);
             pass_down(e, &tier->evictions[i]);
         }
