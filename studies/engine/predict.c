@@ -121,6 +121,16 @@ struct kvc_host_costs kvc_engine_host(const struct kvc_engine_profile *e)
                                    e->front_end_token_ns.value};
 }
 
+/* What the clients saw; the band is that of the model their answers come from. */
+static void tell(const struct kvc_engine_model *m, const struct kvc_closed_loop_result *seen,
+                 struct kvc_engine_prediction *p)
+{
+    p->ttft_ms = seen->ttft_ns / 1e6;
+    p->tpot_ms = seen->tpot_ns / 1e6;
+    p->flags = seen->flags;
+    kvc_step_band(m->model, seen->flags, &p->band);
+}
+
 enum kvc_status kvc_engine_predict(const struct kvc_engine_model *m,
                                    const struct kvc_engine_row *r,
                                    const struct kvc_host_costs *host,
@@ -143,10 +153,7 @@ enum kvc_status kvc_engine_predict(const struct kvc_engine_model *m,
     enum kvc_status status = kvc_closed_loop_run(&loop, &result, err);
 
     kvc_free(length);
-    p->ttft_ms = result.ttft_ns / 1e6;
-    p->tpot_ms = result.tpot_ns / 1e6;
-    p->flags = result.flags;
-    kvc_step_band(m->model, result.flags, &p->band);
+    tell(m, &result, p);
     return status;
 }
 
@@ -215,10 +222,7 @@ enum kvc_status kvc_engine_predict_disagg(const struct kvc_engine_model *prefill
     loop.length = length;
     enum kvc_status status = kvc_closed_disagg_run(&loop, &result, err);
     kvc_free(length);
-    p->ttft_ms = result.ttft_ns / 1e6;
-    p->tpot_ms = result.tpot_ns / 1e6;
-    p->flags = result.flags;
-    kvc_step_band(decode->model, result.flags, &p->band);
+    tell(decode, &result, p);
     return status;
 }
 
