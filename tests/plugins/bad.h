@@ -35,33 +35,12 @@ static kvc_piece victim(const struct kvc_host *host, void *state,
 #ifndef OPS_SIZE
 #define OPS_SIZE sizeof(struct kvc_evict_ops)
 #endif
-#ifndef ABI
-#define ABI KVC_POLICY_ABI
-#endif
-#ifndef NAME
-#define NAME "bad"
-#endif
 #ifndef MORE
 #define MORE
-#endif
-#ifndef OPTIONS
-#define OPTIONS
 #endif
 
 static const struct kvc_evict_ops ops = {
     .struct_size = OPS_SIZE, .queues = 1, .stored = STORED, .touched = TOUCHED, .victim = VICTIM, MORE};
 
-static const struct kvc_policy policy = {
-    .abi = ABI,
-    .struct_size = sizeof(struct kvc_policy),
-    .kind = KVC_POLICY_EVICTION,
-    .name = NAME,
-    .summary = "breaks a rule",
-    .ops = &ops,
-    OPTIONS
-};
-
-const struct kvc_policy *kvc_policy_plugin(void)
-{
-    return &policy;
-}
+#define KIND KVC_POLICY_EVICTION
+#include "bad_policy.h"

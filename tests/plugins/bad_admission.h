@@ -13,9 +13,6 @@ static uint32_t admits(const struct kvc_admission_host *host, const void *state,
 #define ADMITS admits
 #endif
 
-#ifndef NAME
-#define NAME "bad"
-#endif
 #ifndef KIND
 #define KIND KVC_POLICY_ADMISSION
 #endif
@@ -26,16 +23,4 @@ static uint32_t admits(const struct kvc_admission_host *host, const void *state,
 static const struct kvc_admission_ops ops = {
     .struct_size = sizeof(struct kvc_admission_ops), .admits = ADMITS, MORE};
 
-static const struct kvc_policy policy = {
-    .abi = KVC_POLICY_ABI,
-    .struct_size = sizeof(struct kvc_policy),
-    .kind = KIND,
-    .name = NAME,
-    .summary = "breaks a rule",
-    .ops = &ops,
-};
-
-const struct kvc_policy *kvc_policy_plugin(void)
-{
-    return &policy;
-}
+#include "bad_policy.h"

@@ -6,9 +6,6 @@
 #ifndef FLAGS
 #define FLAGS 0
 #endif
-#ifndef NAME
-#define NAME "bad"
-#endif
 #ifndef MORE
 #define MORE
 #endif
@@ -16,16 +13,5 @@
 static const struct kvc_ordering_ops ops = {
     .struct_size = sizeof(struct kvc_ordering_ops), .flags = FLAGS, .rank = rank, MORE};
 
-static const struct kvc_policy policy = {
-    .abi = KVC_POLICY_ABI,
-    .struct_size = sizeof(struct kvc_policy),
-    .kind = KVC_POLICY_ORDERING,
-    .name = NAME,
-    .summary = "breaks a rule",
-    .ops = &ops,
-};
-
-const struct kvc_policy *kvc_policy_plugin(void)
-{
-    return &policy;
-}
+#define KIND KVC_POLICY_ORDERING
+#include "bad_policy.h"
