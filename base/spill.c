@@ -3,10 +3,10 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,21 +17,21 @@
 #define SMALL ((size_t)1 << 16) /* never worth a file */
 #define LARGE ((size_t)4 << 20) /* worth pages of its own */
 
-/* Where files can't be made without a name, it is taken away at once; no signal comes between. */
+/* Where files can't be made without a name, it is taken away at once; nothing ends the program in
+ * between. */
 static int open_named(const char *folder)
 {
     char path[4096];
-    sigset_t all, old;
+    sigset_t before;
     if (snprintf(path, sizeof(path), "%s/kvcast-XXXXXX", folder) >= (int)sizeof(path)) {
         errno = ENAMETOOLONG;
         return -1;
     }
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &old);
+    kvc_signals_hold(&before);
     int fd = mkostemp(path, O_CLOEXEC);
     if (fd >= 0)
         unlink(path);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    kvc_signals_release(&before);
     return fd;
 }
 

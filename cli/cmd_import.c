@@ -3,10 +3,10 @@
 
 #include "base/json.h"
 #include "base/outfile.h"
+#include "base/signals.h"
 #include "cli/trace_args.h"
 #include "reports/reports.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,12 +31,8 @@ struct saving {
 static bool go_on(void *user, const char *phase, uint64_t done, uint64_t total)
 {
     const struct saving *s = user;
-    sigset_t pending;
-    sigpending(&pending);
-    if (sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) ||
-        sigismember(&pending, SIGHUP))
-        return false;
-    return !s->progress || s->progress(s->user, phase, done, total);
+    return !kvc_signals_waiting() &&
+           (!s->progress || s->progress(s->user, phase, done, total));
 }
 
 /* A signal waits until the file is gone or in place, and comes then. */
@@ -44,15 +40,11 @@ static enum kvc_status save(struct kvc_cli *cli, const struct kvc_trace *trace, 
                             struct kvc_error *err)
 {
     struct saving s = {0};
-    sigset_t set, old;
+    sigset_t before;
     s.progress = kvc_cli_progress(cli, &s.user);
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
-    sigprocmask(SIG_BLOCK, &set, &old);
+    kvc_signals_hold(&before);
     enum kvc_status status = kvc_trace_save_with(trace, path, go_on, &s, err);
-    sigprocmask(SIG_SETMASK, &old, NULL);
+    kvc_signals_release(&before);
     return status;
 }
 

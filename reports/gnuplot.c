@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/outfile.h"
+#include "base/signals.h"
 #include "reports/plot.h"
 
 #include <errno.h>
@@ -74,20 +75,12 @@ static int spawn(pid_t *pid, const char *folder)
     return rc;
 }
 
-static bool is_asked_to_end(void)
-{
-    sigset_t pending;
-    return sigpending(&pending) == 0 &&
-           (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
-            sigismember(&pending, SIGHUP) == 1);
-}
-
 /* True when the child ended by itself with status 0. */
 static bool wait_for(pid_t pid)
 {
     int status = 0;
     const struct timespec nap = {0, 5000000};
-    for (int waited = 0; waited < PATIENCE_MS && !is_asked_to_end(); waited += 5) {
+    for (int waited = 0; waited < PATIENCE_MS && !kvc_signals_waiting(); waited += 5) {
         pid_t got = waitpid(pid, &status, WNOHANG);
         if (got == pid)
             return WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -188,14 +181,10 @@ static enum kvc_status draw(const struct kvc_text *script, struct kvc_text *outp
 enum kvc_status kvc_gnuplot_run(const struct kvc_text *script, struct kvc_text *outputs, size_t n,
                                 char *why_not, size_t why_size, struct kvc_error *err)
 {
-    sigset_t ending, before;
-    sigemptyset(&ending);
-    sigaddset(&ending, SIGINT);
-    sigaddset(&ending, SIGTERM);
-    sigaddset(&ending, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &ending, &before);
+    sigset_t before;
+    kvc_signals_hold(&before);
     enum kvc_status status = draw(script, outputs, n, why_not, why_size, err);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    kvc_signals_release(&before);
     return status;
 }
 
