@@ -232,7 +232,8 @@ static enum kvc_status hand_on(struct kvc_open_requests *r, const struct kvc_ope
                                .output_tokens = q->output_tokens, .status = q->status,
                                .model = span_of(q->model), .adapter = span_of(q->adapter),
                                .salt = span_of(q->salt) };
-    struct kvc_text_facts facts = { .input_stated = q->input_stated, .output_stated = q->output_stated,
+    struct kvc_text_facts facts = { .input_stated = q->input_stated,
+                                    .output_stated = q->output_stated,
                                     .thinking_tokens = KVC_ID_NONE };
     if (q->token_ids)
         row.input_tokens = (uint32_t)q->n_token_ids;
@@ -325,4 +326,57 @@ void kvc_open_requests_clear(struct kvc_open_requests *r)
     kvc_prompt_clear(&r->prompt);
     kvc_intern_clear(&r->ids);
     memset(r, 0, sizeof(*r));
+}
+
+bool kvc_open_request_ids(struct kvc_open_request *q, const uint64_t *ids, size_t n)
+{
+    if (q->token_ids || q->text)
+        return true;
+    q->token_ids = kvc_malloc(n, sizeof(*q->token_ids));
+    if (!q->token_ids)
+        return false;
+    if (n)
+        memcpy(q->token_ids, ids, n * sizeof(*q->token_ids));
+    q->n_token_ids = n;
+    return true;
+}
+
+bool kvc_open_request_text(struct kvc_open_request *q, const char *text, size_t n)
+{
+    if (q->token_ids || q->text)
+        return true;
+    q->text = kvc_malloc(n, 1);
+    if (!q->text)
+        return false;
+    if (n)
+        memcpy(q->text, text, n);
+    q->n_text = n;
+    return true;
+}
+
+/* ---- reading ---- */
+
+enum kvc_status kvc_engine_log_read(struct kvc_engine_log *l, kvc_engine_line_fn *line,
+                                    struct kvc_error *err)
+{
+    uint64_t others = 0;
+    bool known;
+    enum kvc_status status;
+    l->clock.last_ns = KVC_TIME_NONE;
+    while ((status = kvc_import_line(l->im, &l->line, &l->n, err)) == KVC_OK && l->line) {
+        status = line(l, &known, err);
+        others += !known;
+        if (status == KVC_OK)
+            status = kvc_open_requests_hand_on(&l->requests, l->im, false, err);
+        if (status != KVC_OK)
+            break;
+    }
+    if (status == KVC_OK)
+        status = kvc_open_requests_hand_on(&l->requests, l->im, true, err);
+    if (others)
+        kvc_import_tally_rows(l->im, "lines about other things", others);
+    kvc_open_requests_clear(&l->requests);
+    kvc_free(l->ids.v);
+    kvc_text_clear(&l->text);
+    return status;
 }

@@ -69,5 +69,31 @@ struct kvc_open_request *kvc_open_request(struct kvc_open_requests *r, const cha
 enum kvc_status kvc_open_requests_hand_on(struct kvc_open_requests *r, struct kvc_import *im,
                                           bool all, struct kvc_error *err);
 void kvc_open_requests_clear(struct kvc_open_requests *r);
+/* Copies a request's prompt, where it has none yet; false: no memory. */
+bool kvc_open_request_ids(struct kvc_open_request *q, const uint64_t *ids, size_t n);
+bool kvc_open_request_text(struct kvc_open_request *q, const char *text, size_t n);
+
+/* ---- reading ---- */
+
+/* A log as it is read, line by line. */
+struct kvc_engine_log {
+    struct kvc_import *im;
+    void *own; /* what one format keeps besides */
+    struct kvc_line_clock clock;
+    struct kvc_open_requests requests;
+    struct kvc_id_buffer ids; /* of the prompt or answer in this line */
+    struct kvc_text text;
+    const char *line;
+    size_t n;
+    uint64_t time_ns;
+};
+
+/* What a line says goes to l; *known false: it is about other things. */
+typedef enum kvc_status kvc_engine_line_fn(struct kvc_engine_log *l, bool *known,
+                                           struct kvc_error *err);
+/* Reads a log to its end; requests are handed on once they are done. l needs im and own only, and
+ * keeps its clock. */
+enum kvc_status kvc_engine_log_read(struct kvc_engine_log *l, kvc_engine_line_fn *line,
+                                    struct kvc_error *err);
 
 #endif

@@ -17,26 +17,21 @@
 #define GIB 1073741824.0
 #define TEXT_CUT 2048 /* characters, at log level 2 */
 
-struct log {
-    struct kvc_import *im;
-    struct kvc_line_clock clock;
-    struct kvc_open_requests requests;
-    struct kvc_id_buffer ids;
-    struct kvc_text text;
-    const char *line;
+/* Ranks of one group print the same batches: one of each is listened to. */
+struct ranks {
+    char heard[64][40]; /* "DP0|TP3": group and rank */
     size_t n;
-    uint64_t time_ns, ranks;
-    char ranked[64][40]; /* "DP0 TP3": the rank of each group that is listened to */
-    size_t n_ranked;
+    uint64_t again; /* batches of others */
 };
 
 /* ---- engines ---- */
 
 /* Takes "DP0 TP1 PP0" from the tag behind the time. *again: another rank of this group prints the
  * same batches and was there first. */
-static struct kvc_engine_facts *engine_of(struct log *l, bool *again)
+static struct kvc_engine_facts *engine_of(struct kvc_engine_log *l, bool *again)
 {
     char group[40] = "", rank[40] = "";
+    struct ranks *ranks = l->own;
     const char *close = memchr(l->line, ']', l->n < 100 ? l->n : 100);
     size_t n = close ? (size_t)(close - l->line) : 0;
     uint64_t number;
@@ -48,17 +43,17 @@ static struct kvc_engine_facts *engine_of(struct log *l, bool *again)
             snprintf(rank, sizeof(rank), "%.*s", (int)(n - i - 1 < 39 ? n - i - 1 : 39),
                      l->line + i + 1);
     size_t g = strlen(group);
-    for (size_t i = 0; i < l->n_ranked; i++)
-        if (strncmp(l->ranked[i], group, g) == 0 && l->ranked[i][g] == '|') {
-            *again = strcmp(l->ranked[i] + g + 1, rank) != 0;
+    for (size_t i = 0; i < ranks->n; i++)
+        if (strncmp(ranks->heard[i], group, g) == 0 && ranks->heard[i][g] == '|') {
+            *again = strcmp(ranks->heard[i] + g + 1, rank) != 0;
             return *again ? NULL : kvc_import_engine(l->im, group);
         }
-    if (l->n_ranked < sizeof(l->ranked) / sizeof(l->ranked[0]))
-        snprintf(l->ranked[l->n_ranked++], sizeof(l->ranked[0]), "%.9s|%.29s", group, rank);
+    if (ranks->n < sizeof(ranks->heard) / sizeof(ranks->heard[0]))
+        snprintf(ranks->heard[ranks->n++], sizeof(ranks->heard[0]), "%.9s|%.29s", group, rank);
     return kvc_import_engine(l->im, group);
 }
 
-static bool batch(struct log *l)
+static bool batch(struct kvc_engine_log *l)
 {
     bool again;
     uint64_t n;
@@ -67,7 +62,7 @@ static bool batch(struct log *l)
     if (!prefill && !memmem(l->line, l->n, "] Decode batch", 14))
         return false;
     struct kvc_engine_facts *e = engine_of(l, &again);
-    l->ranks += again;
+    ((struct ranks *)l->own)->again += again;
     if (!e)
         return true;
     e->lines++;
@@ -89,7 +84,7 @@ static bool batch(struct log *l)
     return true;
 }
 
-static bool sizes(struct log *l)
+static bool sizes(struct kvc_engine_log *l)
 {
     bool again;
     uint64_t tokens;
@@ -111,7 +106,7 @@ static bool sizes(struct log *l)
 
 /* ---- requests in text ---- */
 
-static struct kvc_open_request *request(struct log *l, const struct kvc_span *rid)
+static struct kvc_open_request *request(struct kvc_engine_log *l, const struct kvc_span *rid)
 {
     const char *id = rid->text;
     size_t n = rid->n;
@@ -123,31 +118,8 @@ static struct kvc_open_request *request(struct log *l, const struct kvc_span *ri
                             kvc_import_line_number(l->im));
 }
 
-static bool keep(struct kvc_open_request *q, const struct kvc_id_buffer *ids, size_t n,
-                 const char *text, size_t n_text)
-{
-    if (q->token_ids || q->text)
-        return true;
-    if (ids) {
-        q->token_ids = kvc_malloc(n, sizeof(*q->token_ids));
-        if (!q->token_ids)
-            return false;
-        if (n)
-            memcpy(q->token_ids, ids->v, n * sizeof(*q->token_ids));
-        q->n_token_ids = n;
-        return true;
-    }
-    q->text = kvc_malloc(n_text, 1);
-    if (!q->text)
-        return false;
-    if (n_text)
-        memcpy(q->text, text, n_text);
-    q->n_text = n_text;
-    return true;
-}
-
 /* "GenerateReqInput(rid='..', text='..', input_ids=[..], ..)" */
-static enum kvc_status read_input(struct log *l, const struct kvc_span *object,
+static enum kvc_status read_input(struct kvc_engine_log *l, const struct kvc_span *object,
                                   struct kvc_open_request **out, struct kvc_error *err)
 {
     struct kvc_py w;
@@ -173,8 +145,8 @@ static enum kvc_status read_input(struct log *l, const struct kvc_span *object,
                   characters;
     if (!q || n == KVC_ID_NONE || l->text.failed)
         return kvc_fail_nomem(err);
-    if ((tokens || string) &&
-        !keep(q, tokens ? &l->ids : NULL, n, l->text.buf, l->text.len))
+    if ((tokens && !kvc_open_request_ids(q, l->ids.v, n)) ||
+        (string && !kvc_open_request_text(q, l->text.buf, l->text.len)))
         return kvc_fail_nomem(err);
     return KVC_OK;
 }
@@ -212,7 +184,8 @@ static void read_output(struct kvc_open_request *q, const struct kvc_span *out, 
 
 /* A request whose arrival was not logged came its whole latency before its end. Ids that are not
  * as many as the tokens of the prompt are only a part. */
-static void finish(struct log *l, struct kvc_open_request *q, bool seen_before, double latency_s)
+static void finish(struct kvc_engine_log *l, struct kvc_open_request *q, bool seen_before,
+                   double latency_s)
 {
     if (!seen_before && latency_s > 0 && latency_s < 1e8 && q->time_ns != KVC_TIME_NONE &&
         q->time_ns > (uint64_t)(latency_s * 1e9))
@@ -226,7 +199,7 @@ static void finish(struct log *l, struct kvc_open_request *q, bool seen_before, 
     q->done = true;
 }
 
-static enum kvc_status in_text(struct log *l, bool *known, struct kvc_error *err)
+static enum kvc_status in_text(struct kvc_engine_log *l, bool *known, struct kvc_error *err)
 {
     size_t n;
     const char *p = kvc_line_after(l->line, l->n, "] Receive: obj=", &n);
@@ -268,7 +241,7 @@ static bool meta_count(const struct kvc_jval *meta, const char *key, uint32_t *o
 }
 
 /* cuts: this log shortens long texts, as --log-requests does below level 3. */
-static enum kvc_status json_input(struct log *l, struct kvc_open_request *q,
+static enum kvc_status json_input(struct kvc_engine_log *l, struct kvc_open_request *q,
                                   const struct kvc_jval *obj, bool cuts, struct kvc_error *err)
 {
     const struct kvc_jval *ids = obj ? kvc_field_member(obj, "input_ids") : NULL;
@@ -290,8 +263,8 @@ static enum kvc_status json_input(struct log *l, struct kvc_open_request *q,
                  !(cuts && strlen(string) >= TEXT_CUT && strstr(string, " ... "));
     if (!tokens && string && *string && !whole)
         q->cut = true;
-    if ((tokens || whole) &&
-        !keep(q, tokens ? &l->ids : NULL, n, string, string ? strlen(string) : 0))
+    if ((tokens && !kvc_open_request_ids(q, l->ids.v, n)) ||
+        (whole && !kvc_open_request_text(q, string, strlen(string))))
         return kvc_fail_nomem(err);
     return KVC_OK;
 }
@@ -309,7 +282,7 @@ static void json_output(struct kvc_open_request *q, const struct kvc_jval *meta,
     kvc_json_free(none);
 }
 
-static enum kvc_status json_event(struct log *l, const struct kvc_place *at,
+static enum kvc_status json_event(struct kvc_engine_log *l, const struct kvc_place *at,
                                   const struct kvc_jval *root, bool *known, struct kvc_error *err)
 {
     const struct kvc_jval *event = kvc_field_member(root, "event");
@@ -349,7 +322,7 @@ static enum kvc_status json_event(struct log *l, const struct kvc_place *at,
 
 /* A row of sglang-request-metrics-*.log: the request as JSON in a text, and the members of its
  * meta_info beside it. */
-static enum kvc_status json_metrics(struct log *l, const struct kvc_place *at,
+static enum kvc_status json_metrics(struct kvc_engine_log *l, const struct kvc_place *at,
                                     const struct kvc_jval *root, struct kvc_error *err)
 {
     struct kvc_jval *parsed = NULL;
@@ -381,7 +354,7 @@ static enum kvc_status json_metrics(struct log *l, const struct kvc_place *at,
     return status;
 }
 
-static enum kvc_status in_json(struct log *l, bool *known, struct kvc_error *err)
+static enum kvc_status in_json(struct kvc_engine_log *l, bool *known, struct kvc_error *err)
 {
     struct kvc_place at = { kvc_import_file(l->im), kvc_import_line_number(l->im) };
     struct kvc_jval *root = NULL;
@@ -396,7 +369,7 @@ static enum kvc_status in_json(struct log *l, bool *known, struct kvc_error *err
 
 /* ---- lines ---- */
 
-static enum kvc_status one_line(struct log *l, bool *known, struct kvc_error *err)
+static enum kvc_status one_line(struct kvc_engine_log *l, bool *known, struct kvc_error *err)
 {
     *known = true;
     if (l->n && l->line[0] == '{')
@@ -409,28 +382,12 @@ static enum kvc_status one_line(struct log *l, bool *known, struct kvc_error *er
 
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
-    struct log l = { .im = im, .clock.last_ns = KVC_TIME_NONE };
-    uint64_t others = 0;
-    bool known;
-    enum kvc_status status;
-    while ((status = kvc_import_line(im, &l.line, &l.n, err)) == KVC_OK && l.line) {
-        status = one_line(&l, &known, err);
-        others += !known;
-        if (status == KVC_OK)
-            status = kvc_open_requests_hand_on(&l.requests, im, false, err);
-        if (status != KVC_OK)
-            break;
-    }
-    if (status == KVC_OK)
-        status = kvc_open_requests_hand_on(&l.requests, im, true, err);
-    if (others)
-        kvc_import_tally_rows(im, "lines about other things", others);
-    if (l.ranks)
+    struct ranks ranks = { .n = 0 };
+    struct kvc_engine_log l = { .im = im, .own = &ranks };
+    enum kvc_status status = kvc_engine_log_read(&l, one_line, err);
+    if (ranks.again)
         kvc_import_tally_rows(im, "batches that another rank of the same engine printed too",
-                              l.ranks);
-    kvc_open_requests_clear(&l.requests);
-    kvc_free(l.ids.v);
-    kvc_text_clear(&l.text);
+                              ranks.again);
     return status;
 }
 

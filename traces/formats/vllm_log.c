@@ -15,22 +15,14 @@
     "have prompts and answers logged"
 #define GIB 1073741824.0
 
-struct log {
-    struct kvc_import *im;
-    struct kvc_line_clock clock;
-    struct kvc_open_requests requests;
-    struct kvc_id_buffer ids;
-    struct kvc_text text;
-    const char *line;
-    size_t n;
-    uint64_t time_ns;
-    bool lmcache;
+struct own {
+    bool lmcache; /* has lines of LMCache */
 };
 
 /* ---- engines ---- */
 
 /* "(EngineCore_DP1 pid=7)", "(Worker_DP1_TP0 pid=8)" and "Engine 001:" are one engine. */
-static struct kvc_engine_facts *engine_of(struct log *l)
+static struct kvc_engine_facts *engine_of(struct kvc_engine_log *l)
 {
     char name[40] = "engine 0";
     uint64_t number;
@@ -42,7 +34,7 @@ static struct kvc_engine_facts *engine_of(struct log *l)
     return kvc_import_engine(l->im, name);
 }
 
-static bool statistics(struct log *l)
+static bool statistics(struct kvc_engine_log *l)
 {
     double v;
     uint64_t n;
@@ -72,7 +64,7 @@ static bool statistics(struct log *l)
     return true;
 }
 
-static bool sizes(struct log *l)
+static bool sizes(struct kvc_engine_log *l)
 {
     double v;
     uint64_t n;
@@ -102,19 +94,6 @@ static bool sizes(struct log *l)
 
 /* ---- requests ---- */
 
-static bool keep_text(char **to, const char *text, size_t n)
-{
-    if (*to)
-        return true;
-    *to = kvc_malloc(n + 1, 1);
-    if (!*to)
-        return false;
-    if (n)
-        memcpy(*to, text, n);
-    (*to)[n] = '\0';
-    return true;
-}
-
 /* max_log_len cuts the text to so many characters and the ids to so many tokens: a text is never
  * of as few characters as tokens otherwise, when it is long. */
 static bool is_cut(size_t tokens, size_t characters)
@@ -122,8 +101,8 @@ static bool is_cut(size_t tokens, size_t characters)
     return tokens >= 8 && tokens == characters;
 }
 
-static bool keep_prompt(struct log *l, struct kvc_open_request *q, const struct kvc_span *prompt,
-                        const struct kvc_span *ids)
+static bool keep_prompt(struct kvc_engine_log *l, struct kvc_open_request *q,
+                        const struct kvc_span *prompt, const struct kvc_span *ids)
 {
     size_t characters = 0, n = 0;
     l->text.len = 0;
@@ -137,19 +116,11 @@ static bool keep_prompt(struct log *l, struct kvc_open_request *q, const struct 
     if (q->cut || n > KVC_TOKENS_MAX)
         return true;
     if (tokens) {
-        q->token_ids = kvc_malloc(n, sizeof(*q->token_ids));
-        if (!q->token_ids)
-            return false;
-        if (n)
-            memcpy(q->token_ids, l->ids.v, n * sizeof(*q->token_ids));
-        q->n_token_ids = n;
         q->input_tokens = (uint32_t)n;
         q->input_stated = true;
-    } else if (text) {
-        q->n_text = l->text.len;
-        return keep_text(&q->text, l->text.buf, l->text.len);
+        return kvc_open_request_ids(q, l->ids.v, n);
     }
-    return true;
+    return !text || kvc_open_request_text(q, l->text.buf, l->text.len);
 }
 
 static bool keep_adapter(struct kvc_open_request *q, const struct kvc_span *lora)
@@ -159,15 +130,19 @@ static bool keep_adapter(struct kvc_open_request *q, const struct kvc_span *lora
     if (!lora->text || !kvc_py_inside(lora, &w))
         return true;
     while (kvc_py_member(&w, '=', &key, &value))
-        if (kvc_py_is(&key, "lora_name") && value.n > 2)
-            return keep_text(&q->adapter, value.text + 1, value.n - 2);
+        if (kvc_py_is(&key, "lora_name") && value.n > 2 && !q->adapter) {
+            q->adapter = kvc_calloc(value.n - 1, 1);
+            if (q->adapter)
+                memcpy(q->adapter, value.text + 1, value.n - 2);
+            return q->adapter != NULL;
+        }
     return true;
 }
 
 /* "Received request ID: prompt: '..', params: .., prompt_token_ids: [..]", which newer versions
  * split over "Request ID details: .." and a line without the prompt. */
-static enum kvc_status received(struct log *l, const char *id, size_t n_id, const char *rest,
-                                size_t n, struct kvc_error *err)
+static enum kvc_status received(struct kvc_engine_log *l, const char *id, size_t n_id,
+                                const char *rest, size_t n, struct kvc_error *err)
 {
     struct kvc_py w = { rest, rest + n };
     struct kvc_span key, value, prompt = { 0 }, ids = { 0 }, lora = { 0 };
@@ -188,8 +163,8 @@ static enum kvc_status received(struct log *l, const char *id, size_t n_id, cons
 }
 
 /* "Generated response ID (streaming delta): output: '..', output_token_ids: [..], .." */
-static enum kvc_status generated(struct log *l, const char *id, size_t n_id, const char *rest,
-                                 size_t n, struct kvc_error *err)
+static enum kvc_status generated(struct kvc_engine_log *l, const char *id, size_t n_id,
+                                 const char *rest, size_t n, struct kvc_error *err)
 {
     struct kvc_py w = { rest, rest + n };
     struct kvc_span key, value, output = { 0 }, ids = { 0 };
@@ -226,7 +201,8 @@ static enum kvc_status generated(struct log *l, const char *id, size_t n_id, con
 
 /* What LMCache found of a prompt. It may say so again for a request that waits: the last counts.
  * What need not be loaded of its hits, or less than nothing, the engine has already. */
-static enum kvc_status lookup(struct log *l, const char *rest, size_t n, struct kvc_error *err)
+static enum kvc_status lookup(struct kvc_engine_log *l, const char *rest, size_t n,
+                              struct kvc_error *err)
 {
     uint64_t total, hits;
     double need;
@@ -246,11 +222,11 @@ static enum kvc_status lookup(struct log *l, const char *rest, size_t n, struct 
         q->input_tokens = (uint32_t)total;
     q->input_stated = q->cached_stated = true;
     q->cached_tokens = cached < (double)total ? (uint32_t)cached : (uint32_t)total;
-    l->lmcache = true;
+    ((struct own *)l->own)->lmcache = true;
     return KVC_OK;
 }
 
-static bool moved(struct log *l)
+static bool moved(struct kvc_engine_log *l)
 {
     double tokens, gb;
     size_t rest;
@@ -264,12 +240,12 @@ static bool moved(struct log *l)
         *(in ? &e->stored_tokens : &e->retrieved_tokens) += (uint64_t)tokens;
         *(in ? &e->stored_bytes : &e->retrieved_bytes) += (uint64_t)(gb * GIB);
     }
-    l->lmcache = true;
+    ((struct own *)l->own)->lmcache = true;
     return true;
 }
 
 /* "Aborted request ID." and the like: the last we hear of it. */
-static bool ended(struct log *l)
+static bool ended(struct kvc_engine_log *l)
 {
     static const struct {
         const char *words;
@@ -295,11 +271,11 @@ static bool ended(struct log *l)
 
 /* ---- lines ---- */
 
-static enum kvc_status one_line(struct log *l, bool *known, struct kvc_error *err)
+static enum kvc_status one_line(struct kvc_engine_log *l, bool *known, struct kvc_error *err)
 {
     static const struct {
         const char *words, *behind;
-        enum kvc_status (*read)(struct log *, const char *, size_t, const char *, size_t,
+        enum kvc_status (*read)(struct kvc_engine_log *, const char *, size_t, const char *, size_t,
                                 struct kvc_error *);
     } about[] = { { "] Received request ", ": ", received },
                   { "] Request ", " details: ", received },
@@ -322,31 +298,15 @@ static enum kvc_status one_line(struct log *l, bool *known, struct kvc_error *er
 
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
-    struct log l = { .im = im, .clock.last_ns = KVC_TIME_NONE };
-    uint64_t others = 0;
-    bool known;
-    enum kvc_status status;
-    while ((status = kvc_import_line(im, &l.line, &l.n, err)) == KVC_OK && l.line) {
-        status = one_line(&l, &known, err);
-        others += !known;
-        if (status == KVC_OK)
-            status = kvc_open_requests_hand_on(&l.requests, im, false, err);
-        if (status != KVC_OK)
-            break;
-    }
-    if (status == KVC_OK)
-        status = kvc_open_requests_hand_on(&l.requests, im, true, err);
-    if (others)
-        kvc_import_tally_rows(im, "lines about other things", others);
+    struct own own = { false };
+    struct kvc_engine_log l = { .im = im, .own = &own };
+    enum kvc_status status = kvc_engine_log_read(&l, one_line, err);
     if (l.clock.yearless)
         kvc_import_note(im, "times have no year: taken as %u, one more each time December turns "
                         "January", 2024);
-    if (l.lmcache)
+    if (own.lmcache)
         kvc_import_note(im, "LMCache's gb are 2^30 bytes; cached tokens are the greater of its "
                         "hits and of what the engine had, its hits less what had to be loaded");
-    kvc_open_requests_clear(&l.requests);
-    kvc_free(l.ids.v);
-    kvc_text_clear(&l.text);
     return status;
 }
 
