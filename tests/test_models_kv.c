@@ -218,13 +218,46 @@ static void every_figure_has_a_kind_and_a_source(void **state)
     }
     for (const char *const *n = kvc_link_names(); *n; n++) {
         const struct kvc_link_profile *l = kvc_link_find(*n);
-        check_figure(*n, &l->read_bytes_per_s);
-        check_figure(*n, &l->write_bytes_per_s);
-        check_figure(*n, &l->latency_ns);
-        check_figure(*n, &l->per_op_ns);
+        const struct kvc_figure *given[] = {&l->read_bytes_per_s, &l->write_bytes_per_s,
+                                            &l->latency_ns, &l->per_op_ns};
+        const struct kvc_figure *also[] = {&l->both_bytes_per_s, &l->queue_depth,
+                                           &l->op_latency_ns, &l->ops_per_s,
+                                           &l->stream_bytes_per_s, &l->all_read_bytes_per_s,
+                                           &l->all_write_bytes_per_s};
+        for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++)
+            check_figure(*n, given[i]);
+        for (size_t i = 0; i < sizeof(also) / sizeof(also[0]); i++)
+            if (also[i]->value > 0) /* 0: no such limit */
+                check_figure(*n, also[i]);
     }
-    check_figure("dram", &kvc_prices_default()->dram_gb_month_usd);
-    check_figure("power", &kvc_prices_default()->power_usd_per_kwh);
+    const struct kvc_prices *p = kvc_prices_default();
+    check_figure("dram", &p->dram_gb_month_usd);
+    check_figure("nvme", &p->nvme_gb_month_usd);
+    check_figure("remote", &p->remote_gb_month_usd);
+    check_figure("power", &p->power_usd_per_kwh);
+    check_figure("pue", &p->pue);
+    check_figure("network", &p->network_usd_per_hour_per_gpu);
+}
+
+/* A rent lies where its source says: in the middle of the posted prices, or within them. */
+static void rents_lie_within_posted_prices(void **state)
+{
+    size_t posted = 0;
+    (void)state;
+    for (const char *const *n = kvc_gpu_names(); *n; n++) {
+        const struct kvc_figure *usd = &kvc_gpu_find(*n)->usd_per_hour;
+        const char *range = strstr(usd->source, "posted prices ");
+        double low, high;
+        if (!range)
+            continue;
+        assert_int_equal(sscanf(range, "posted prices %lf..%lf:", &low, &high), 2);
+        if (usd->value < low || usd->value > high)
+            fail_msg("%s: %g an hour, of %g to %g", *n, usd->value, low, high);
+        if (strncmp(usd->source, "middle", 6) == 0)
+            assert_true(fabs(usd->value - (low + high) / 2) < 0.0051); /* rounded to cents */
+        posted++;
+    }
+    assert_true(posted > 0);
 }
 
 /* What the interface promises by name. */
@@ -375,6 +408,7 @@ int main(void)
         cmocka_unit_test(dense_parameters_add_up),
         cmocka_unit_test(names_are_found_in_any_spelling),
         cmocka_unit_test(every_figure_has_a_kind_and_a_source),
+        cmocka_unit_test(rents_lie_within_posted_prices),
         cmocka_unit_test(promised_profiles_exist),
         cmocka_unit_test(host_links_are_no_faster_than_their_gpu),
         cmocka_unit_test(copies_agree_with_the_measured_points),

@@ -30,7 +30,7 @@ PRO, ADA = "RTX PRO 6000 Blackwell as announced (videocardz, 2025-03)", "waredb.
 PCIE5, PCIE4 = "PCIe Gen5 x16", "PCIe Gen4 x16"
 
 
-def desktop(i, name, gb, gb_source, gb_s, bf16, bf16_kind, bf16_source, fp4, pcie, per_dir, watts, source):
+def desktop(i, name, gb, gb_source, gb_s, bf16, bf16_kind, bf16_source, fp4, pcie, per_dir, watts, source, spot, on_demand):
     def f(value, kind="datasheet", text=source):
         return {"value": value, "kind": kind, "source": text}
     return {"id": i, "name": name, "memory_gb": f(gb, gb_source[0], gb_source[1]), "hbm_gb_s": {"datasheet": f(gb_s)},
@@ -39,15 +39,15 @@ def desktop(i, name, gb, gb_source, gb_s, bf16, bf16_kind, bf16_source, fp4, pci
             "host_link": {"type": pcie, "datasheet_gb_s_per_dir": f(per_dir, "datasheet", pcie)},
             "gpu_link": {"datasheet_gb_s_per_dir": f(per_dir, "datasheet", pcie + ", no NVLink")},
             "nic_gbit_per_gpu": f(100, "assumed", "a workstation's"), "tdp_w": f(watts),
-            "rental": {"low": None, "high": None, "typical": None, "quotes": []}}
+            "rental": {"low": spot, "high": on_demand, "typical": None, "quotes": [{"source": "deploybase.ai RunPod pricing (2026-03-10)"}]}}
 
 
 DESKTOP = [
     desktop("rtx_pro_6000", "NVIDIA RTX PRO 6000 Blackwell 96GB", 96, ("datasheet", PRO), 1792, 503.8, "datasheet",
-            PRO + ": an eighth of the 4000 TOPS stated for sparse fp4", 2015, PCIE5, 64, 600, PRO),
+            PRO + ": an eighth of the 4000 TOPS stated for sparse fp4", 2015, PCIE5, 64, 600, PRO, 0.89, 1.57),
     desktop("rtx_4090", "NVIDIA GeForce RTX 4090 24GB", 25.25,
             ("measured", "25250627584 bytes by the driver (LLMServingSim bench meta.json @5daddb2)"), 1008, 165.2, "datasheet",
-            ADA + ", fp32 accumulation", None, PCIE4, 32, 450, ADA),
+            ADA + ", fp32 accumulation", None, PCIE4, 32, 450, ADA, 0.34, 0.60),
 ]
 
 
