@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "models/profiles.h"
-#include "studies/engine/study.h"
+#include "studies/engine/predict.h"
 
 /* ---- tables ---- */
 
@@ -118,6 +118,49 @@ static void what_is_not_predicted_is_counted(void **state)
     kvc_engine_validation_clear(&v);
 }
 
+/* A client alone, prompts of 128 and answers of 3 tokens, all alike: a request is a step of its
+ * prompt and two decode steps, and without fitted constants nothing else. */
+static void without_fitted_constants_only_kernels_take_time(void **state)
+{
+    struct kvc_engine_validation v;
+    struct kvc_step_config config;
+    struct kvc_step_model *model;
+    const struct kvc_chunk prompt = {128, 0};
+    uint64_t host, first, decode = 0;
+    char path[64], text[256];
+
+    (void)state;
+    write_table(path, HEADER
+                "a,aic-auto-gap,trtllm,Qwen/Qwen3-32B,h100_sxm,fp8,agg,128,3,fp8,fp8,1,2,1,1,1,1,60,10\n"
+                "b,aic-auto-gap,sglang,Qwen/Qwen3-32B,h100_sxm,fp8,agg,128,3,fp8,fp8,1,2,1,1,1,1,70,11\n"
+                "c,dump,sglang,deepseek-ai/DeepSeek-R1,h200_sxm,fp8,agg,128,16,fp8,fp8_block,4,8,1,1,1,8,300,11\n");
+    assert_int_equal(kvc_engine_validate(&v, path, NULL, false, NULL, NULL, NULL), KVC_OK);
+    unlink(path);
+    assert_int_equal(v.scored, 3);
+    assert_true(kvc_engine_configure(&v.rows.row[0], &config, text));
+    config.graphed_prefill = true;
+    assert_int_equal(kvc_step_model_create(&model, &config, NULL), KVC_OK);
+    first = kvc_step_ns(model, &prompt, 1, 0, 0, 1, &host);
+    first -= host;
+    for (uint64_t context = 129; context <= 130; context++) {
+        decode += kvc_step_ns(model, NULL, 0, 1, context, 1, &host);
+        decode -= host;
+    }
+    kvc_step_model_destroy(model);
+    assert_true(fabs(v.prediction[0].unfitted_ttft_ms - (double)first / 1e6) < 1e-9);
+    assert_true(fabs(v.prediction[0].unfitted_tpot_ms - (double)decode / 2e6) < 1e-9);
+    assert_true(v.prediction[0].ttft_ms > v.prediction[0].unfitted_ttft_ms);
+
+    /* the groups: TensorRT-LLM's row, and DeepSeek's on H200 */
+    const struct kvc_engine_group *g = &v.group[v.n_groups + v.n_backends + 1];
+    double error = 100 * (v.prediction[0].unfitted_tpot_ms / 10 - 1);
+    assert_true(g[0].tpot.rows == 1 && fabs(g[0].tpot.bias - error) < 1e-9);
+    error = 100 * (v.prediction[2].unfitted_ttft_ms / 300 - 1);
+    assert_true(g[1].ttft.rows == 1 && fabs(g[1].ttft.bias - error) < 1e-9);
+    assert_true(g[0].bars.tpot_p90 == 22 && g[1].bars.tpot_p90 == 18);
+    kvc_engine_validation_clear(&v);
+}
+
 static void a_table_of_another_kind_is_refused(void **state)
 {
     struct kvc_engine_rows rows;
@@ -136,6 +179,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels_are_repaired_and_repeats_found),
         cmocka_unit_test(what_is_not_predicted_is_counted),
+        cmocka_unit_test(without_fitted_constants_only_kernels_take_time),
         cmocka_unit_test(a_table_of_another_kind_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

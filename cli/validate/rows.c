@@ -53,8 +53,16 @@ static void put_name(const struct kvc_engine_group *g)
     if (g->llm)
         printf("| %s %s, %s, %s%s |", g->llm->name, g->format, g->system, g->backend,
                kind_name(g->kind));
+    else if (g->unfitted)
+        printf("| **%s, no constant fitted** |", g->unfitted);
     else
         printf("| **all %s** |", g->backend ? g->backend : "rows");
+}
+
+/* Verdicts are on rows that no constant of their predictions is fitted to. */
+static const struct kvc_engine_errors *judged(const struct kvc_engine_group *g)
+{
+    return g->unfitted ? &g->tpot : &g->aside_tpot;
 }
 
 static void put_group(const struct kvc_engine_group *g)
@@ -63,8 +71,8 @@ static void put_group(const struct kvc_engine_group *g)
     printf(" %zu (%zu) |", g->tpot.rows, g->aside_tpot.rows);
     put_cell(&g->tpot);
     put_cell(&g->aside_tpot);
-    put_bar(g->aside_tpot.median, g->bars.tpot_median);
-    put_bar(g->aside_tpot.p90, g->bars.tpot_p90);
+    put_bar(judged(g)->median, g->bars.tpot_median);
+    put_bar(judged(g)->p90, g->bars.tpot_p90);
     put_cell(&g->ttft);
     put_cell(&g->aside_ttft);
     put_ttft_bar(g);
@@ -105,6 +113,9 @@ static void print_text(const struct kvc_engine_validation *v)
              "TTFT aside | median at most |\n|---|---|---|---|---|---|---|---|---|");
         for (size_t i = 0; i < n; i++)
             put_group(&v->group[i]);
+        for (size_t i = n; i < n + KVC_ENGINE_UNFITTED; i++)
+            if (v->group[i].tpot.rows)
+                put_group(&v->group[i]);
         puts("\n| % of rows aside | TPOT within 20 % | at least | TTFT within 20 % | at least | "
              "TTFT within 50 % | at least | TPOT in the band | TTFT in the band |\n"
              "|---|---|---|---|---|---|---|---|---|");
@@ -145,6 +156,8 @@ static void put_verdict(struct kvc_json *j, const char *key, double value, doubl
 static void json_group(struct kvc_json *j, const struct kvc_engine_group *g)
 {
     kvc_json_open_object(j, NULL);
+    if (g->unfitted)
+        kvc_json_string(j, "name", g->unfitted);
     kvc_json_string(j, "model", g->llm ? g->llm->name : NULL);
     kvc_json_string(j, "system", g->system);
     kvc_json_string(j, "backend", g->backend);
@@ -154,8 +167,8 @@ static void json_group(struct kvc_json *j, const struct kvc_engine_group *g)
     put_errors(j, "ttft_aside", &g->aside_ttft);
     put_errors(j, "tpot_aside", &g->aside_tpot);
     kvc_json_open_object(j, "bars");
-    put_verdict(j, "tpot_median", g->aside_tpot.median, g->bars.tpot_median);
-    put_verdict(j, "tpot_p90", g->aside_tpot.p90, g->bars.tpot_p90);
+    put_verdict(j, "tpot_median", judged(g)->median, g->bars.tpot_median);
+    put_verdict(j, "tpot_p90", judged(g)->p90, g->bars.tpot_p90);
     put_verdict(j, "ttft_median", g->aside_ttft.median, g->bars.ttft_median);
     kvc_json_close(j);
     kvc_json_close(j);
@@ -218,6 +231,8 @@ static void put_row(struct kvc_json *j, const struct kvc_engine_row *r,
     kvc_json_string(j, "id", r->id);
     put_pair(j, "measured", r->ttft_ms, r->tpot_ms);
     put_pair(j, "predicted", p->ttft_ms, p->tpot_ms);
+    if (!r->disagg)
+        put_pair(j, "unfitted", p->unfitted_ttft_ms, p->unfitted_tpot_ms);
     kvc_json_open_object(j, "band");
     kvc_json_open_array(j, "ttft_ms");
     kvc_json_double(j, NULL, p->ttft_ms * p->band.ttft_low);
@@ -261,6 +276,10 @@ static enum kvc_status print_json(const struct kvc_engine_validation *v, struct 
     kvc_json_open_array(&j, "backends");
     for (size_t i = 0; i < v->n_backends; i++)
         json_group(&j, &v->group[v->n_groups + i]);
+    kvc_json_close(&j);
+    kvc_json_open_array(&j, "unfitted");
+    for (size_t i = 0; i < KVC_ENGINE_UNFITTED; i++)
+        json_group(&j, &all[1 + i]);
     kvc_json_close(&j);
     kvc_json_open_object(&j, "summary");
     kvc_json_u64(&j, "rows", v->scored);

@@ -21,12 +21,19 @@ static const struct {
     {"Qwen3-32B", "h100_sxm", "trtllm", "", {8, 24, 25, NAN, NAN, NAN, 64}},
     {"Qwen3-235B-A22B", "", "trtllm", "", {12, 25, 20, NAN, NAN, NAN, 0}},
     {"gpt-oss-120b", "", "", "", {14, 38, 35, NAN, NAN, NAN, 0}},
-    {"DeepSeek-R1", "h200_sxm", "", "", {10, 18, NAN, NAN, NAN, NAN, 0}},
-    {"DeepSeek-V3", "h200_sxm", "", "", {10, 18, NAN, NAN, NAN, NAN, 0}},
     {"Llama-3.1-8B", "", "sglang", "", {16, 25, NAN, NAN, NAN, NAN, 0}},
     {"Qwen3-235B-A22B", "", "sglang", "", {16, 25, NAN, NAN, NAN, NAN, 0}},
     {NULL, "", "trtllm", "", {8, NAN, 17, 0.88, 0.55, 0.85, 0}},
     {NULL, "", "vllm", "", {10, NAN, 25, 0.80, 0.45, 0.80, 0}},
+};
+
+/* Bars of predictions without fitted constants. */
+static const struct {
+    const char *name, *llm, *system, *without; /* without: a backend */
+    struct kvc_engine_bars bars;
+} unfitted[KVC_ENGINE_UNFITTED] = {
+    {"TensorRT-LLM and vLLM", "", "", "sglang", {11, 22, NAN, NAN, NAN, NAN, 0}},
+    {"DeepSeek on H200", "DeepSeek", "h200_sxm", "", {10, 18, NAN, NAN, NAN, NAN, 0}},
 };
 
 static bool fits(const char *pattern, const char *value)
@@ -38,6 +45,9 @@ static struct kvc_engine_bars bars_of(const struct kvc_engine_group *g)
 {
     bool plain = g->backend && g->kind == KVC_ROW_PLAIN;
 
+    for (size_t i = 0; g->unfitted && i < KVC_ENGINE_UNFITTED; i++)
+        if (strcmp(g->unfitted, unfitted[i].name) == 0)
+            return unfitted[i].bars;
     for (size_t i = 0; plain && i < sizeof bars / sizeof bars[0]; i++)
         if ((bars[i].llm ? g->llm && strcmp(bars[i].llm, g->llm->name) == 0 : !g->llm) &&
             fits(bars[i].system, g->system) && fits(bars[i].backend, g->backend) &&
@@ -101,6 +111,16 @@ static struct kvc_engine_errors sum(struct sample *s)
     return e;
 }
 
+static bool in_unfitted(const struct kvc_engine_group *of, const char *name)
+{
+    size_t i = 0;
+
+    while (strcmp(unfitted[i].name, name) != 0)
+        i++;
+    return strncmp(of->llm->name, unfitted[i].llm, strlen(unfitted[i].llm)) == 0 &&
+           fits(unfitted[i].system, of->system) && strcmp(of->backend, unfitted[i].without) != 0;
+}
+
 static bool in_group(const struct kvc_engine_validation *v, size_t row,
                      const struct kvc_engine_group *g)
 {
@@ -112,6 +132,8 @@ static bool in_group(const struct kvc_engine_validation *v, size_t row,
         return g == &v->group[at];
     if (v->group[at].kind != KVC_ROW_PLAIN)
         return false;
+    if (g->unfitted)
+        return in_unfitted(&v->group[at], g->unfitted);
     return !g->backend || strcmp(g->backend, v->group[at].backend) == 0;
 }
 
@@ -129,9 +151,11 @@ static struct kvc_engine_errors errors_of(const struct kvc_engine_validation *v,
         if (aside && first && g->bars.ttft_clients && r->clients > g->bars.ttft_clients)
             continue;
         if (first)
-            add(&s, p->ttft_ms, r->ttft_ms, p->band.ttft_low, p->band.ttft_high);
+            add(&s, g->unfitted ? p->unfitted_ttft_ms : p->ttft_ms, r->ttft_ms, p->band.ttft_low,
+                p->band.ttft_high);
         else
-            add(&s, p->tpot_ms, r->tpot_ms, p->band.tpot_low, p->band.tpot_high);
+            add(&s, g->unfitted ? p->unfitted_tpot_ms : p->tpot_ms, r->tpot_ms, p->band.tpot_low,
+                p->band.tpot_high);
     }
     return sum(&s);
 }
@@ -183,7 +207,7 @@ enum kvc_status kvc_engine_score(struct kvc_engine_validation *v, struct kvc_err
 {
     double *scratch = kvc_malloc(v->rows.n + 1, sizeof *scratch);
 
-    v->group = kvc_calloc(2 * v->rows.n + 1, sizeof *v->group);
+    v->group = kvc_calloc(2 * v->rows.n + 1 + KVC_ENGINE_UNFITTED, sizeof *v->group);
     if (!scratch || !v->group) {
         kvc_free(scratch);
         return kvc_fail_nomem(err);
@@ -196,7 +220,10 @@ enum kvc_status kvc_engine_score(struct kvc_engine_validation *v, struct kvc_err
                 assign(v, i);
         }
     add_backends(v);
-    for (size_t i = 0; i < v->n_groups + v->n_backends + 1; i++) {
+    size_t all = v->n_groups + v->n_backends;
+    for (size_t i = 0; i < KVC_ENGINE_UNFITTED; i++)
+        v->group[all + 1 + i].unfitted = unfitted[i].name;
+    for (size_t i = 0; i <= all + KVC_ENGINE_UNFITTED; i++) {
         struct kvc_engine_group *g = &v->group[i];
         g->bars = bars_of(g);
         g->ttft = errors_of(v, g, scratch, false, true);

@@ -8,6 +8,7 @@
 
 struct kvc_engine_prediction {
     double ttft_ms, tpot_ms;
+    double unfitted_ttft_ms, unfitted_tpot_ms; /* by no constant that is fitted to whole runs */
     struct kvc_time_band band;
     uint32_t flags;  /* enum KVC_STEP_* */
     uint32_t tp, ep;
@@ -30,9 +31,12 @@ struct kvc_engine_bars { /* NAN: none is set */
     uint32_t ttft_clients; /* aside_ttft is of rows with at most so many; 0: of all */
 };
 
+#define KVC_ENGINE_UNFITTED 2 /* groups whose predictions are those without fitted constants */
+
 /* Rows of one model, system, backend, format of the weights and kind; or all plain ones of a
- * backend, or all plain ones. */
+ * backend, or all plain ones, or those of a name. */
 struct kvc_engine_group {
+    const char *unfitted;      /* its name, if it is of predictions without fitted constants */
     const struct kvc_llm *llm; /* NULL: all of them */
     enum kvc_row_kind kind;
     const char *system, *backend;
@@ -50,7 +54,7 @@ struct kvc_engine_reason {
 struct kvc_engine_validation { /* all zero = empty */
     struct kvc_engine_rows rows;
     struct kvc_engine_prediction *prediction; /* [rows.n] */
-    struct kvc_engine_group *group;           /* n_groups, then one a backend, then all rows */
+    struct kvc_engine_group *group; /* n_groups, one a backend, all rows, those unfitted */
     size_t n_groups, n_backends;
     struct kvc_engine_reason *reason;
     size_t n_reasons, cap_reasons;

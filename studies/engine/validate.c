@@ -43,6 +43,25 @@ static enum kvc_status find(struct kvc_engine_models *models, const struct kvc_e
     return status;
 }
 
+/* The same closed loop where the host costs nothing and steps never wait for their launches: all
+ * constants that are fitted to whole runs are left out. */
+static enum kvc_status predict_unfitted(struct kvc_engine_models *models,
+                                        const struct kvc_engine_row *r, size_t at,
+                                        struct kvc_engine_prediction *p, struct kvc_error *err)
+{
+    struct kvc_step_config config = models->model[at].config;
+    const struct kvc_host_costs none = {0};
+    struct kvc_engine_prediction found = {0};
+
+    config.graphed_prefill = true;
+    enum kvc_status status = kvc_engine_model_find(models, &config, &at, err);
+    if (status == KVC_OK)
+        status = kvc_engine_predict(&models->model[at], r, &none, &found, err);
+    p->unfitted_ttft_ms = found.ttft_ms;
+    p->unfitted_tpot_ms = found.tpot_ms;
+    return status;
+}
+
 static enum kvc_status one(struct kvc_engine_validation *out, struct kvc_engine_models *models,
                            size_t i, struct kvc_error *err)
 {
@@ -69,8 +88,10 @@ static enum kvc_status one(struct kvc_engine_validation *out, struct kvc_engine_
     p->weights = m->config.weights;
     p->kv = m->config.kv;
     p->aside = kvc_engine_kept_aside(r, &m->config);
-    return r->disagg ? kvc_engine_predict_disagg(&models->model[prefill], m, r, &host, p, err)
-                     : kvc_engine_predict(m, r, &host, p, err);
+    if (r->disagg)
+        return kvc_engine_predict_disagg(&models->model[prefill], m, r, &host, p, err);
+    status = kvc_engine_predict(m, r, &host, p, err);
+    return status == KVC_OK ? predict_unfitted(models, r, at, p, err) : status;
 }
 
 enum kvc_status kvc_engine_validate(struct kvc_engine_validation *out, const char *path,
