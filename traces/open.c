@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
+#include "base/sized.h"
 #include "traces/import/import.h"
 #include "traces/kvt.h"
 #include "traces/trace.h"
@@ -10,8 +11,6 @@
 /* The option, if any, that says how to read a log: a .kvt has been read. */
 static const char *option_of_logs(const struct kvc_import_options *o)
 {
-    if (!o)
-        return NULL;
     const struct {
         bool given;
         const char *name;
@@ -46,7 +45,7 @@ static enum kvc_status open_kvt(struct kvc_trace **out, struct kvc_stream *strea
                            "this is a .kvt, in which all that %s could change is settled; give it "
                            "when importing the log", idle);
     enum kvc_status status = kvc_kvt_read(&t, stream, path, err);
-    if (status == KVC_OK && options && options->block_tokens && t->block_tokens &&
+    if (status == KVC_OK && options->block_tokens && t->block_tokens &&
         options->block_tokens != t->block_tokens) {
         status = kvc_fail_at(err, KVC_ERR_USAGE, path, 0, NULL,
                              "this .kvt has blocks of %u tokens, where --block-tokens says %u",
@@ -54,7 +53,7 @@ static enum kvc_status open_kvt(struct kvc_trace **out, struct kvc_stream *strea
         kvc_trace_destroy(t);
     }
     uint64_t left_out = 0;
-    if (status == KVC_OK && options && options->where) {
+    if (status == KVC_OK && options->where) {
         status = kvc_trace_where(t, options->where, &left_out, err);
         if (status != KVC_OK)
             kvc_trace_destroy(t);
@@ -71,16 +70,19 @@ enum kvc_status kvc_trace_open(struct kvc_trace **out, const char *path,
                                struct kvc_import_report *report, struct kvc_error *err)
 {
     struct kvc_stream *stream = NULL;
+    struct kvc_import_options own = { 0 };
     enum kvc_status status = kvc_stream_open(&stream, path, err);
     if (status != KVC_OK)
         return status;
+    if (options)
+        kvc_sized_copy(&own, sizeof(own), options);
     if (kvc_stream_is_kvt(stream)) {
-        status = open_kvt(out, stream, path, options, err);
+        status = open_kvt(out, stream, path, &own, err);
         if (report)
             *report = status == KVC_OK && (*out)->report ? *(*out)->report
                                                          : (struct kvc_import_report){ 0 };
     } else {
-        status = kvc_import_streams(out, &path, 1, stream, options, report, err);
+        status = kvc_import_streams(out, &path, 1, stream, &own, report, err);
     }
     kvc_stream_close(stream);
     return status;

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/sized.h"
 #include "sim/ceiling/crossing.h"
 
 #include <stdio.h>
@@ -80,8 +81,7 @@ enum kvc_status kvc_closeup_create(struct kvc_closeup **out, const struct kvc_tr
 {
     struct kvc_closeup_options o = {0};
     enum kvc_grouping by = KVC_BY_TENANT, spaces = KVC_BY_TENANT;
-    size_t given = options->struct_size;
-    memcpy(&o, options, given < sizeof(o) ? given : sizeof(o));
+    kvc_sized_copy(&o, sizeof(o), options);
     struct kvc_closeup *c = kvc_calloc(1, sizeof(*c));
     if (!c)
         return kvc_fail_nomem(err);

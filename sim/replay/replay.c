@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "base/sized.h"
 #include "models/user_profile.h"
 
 #include <stdlib.h>
@@ -510,12 +511,13 @@ enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *
                                const struct kvc_scenario *scenario,
                                const struct kvc_replay_options *options, struct kvc_error *err)
 {
-    static const struct kvc_replay_options defaults = {.struct_size = sizeof(defaults)};
-    struct kvc_engine e = {.trace = trace, .sc = scenario,
-                           .options = options ? options : &defaults};
+    struct kvc_replay_options own = {0};
+    struct kvc_engine e = {.trace = trace, .sc = scenario, .options = &own};
     struct kvc_namespaces spaces = {0};
     double wall = clock_s(CLOCK_MONOTONIC), cpu = clock_s(CLOCK_THREAD_CPUTIME_ID);
     struct kvc_result *result = NULL;
+    if (options)
+        kvc_sized_copy(&own, sizeof(own), options);
     enum kvc_status st = kvc_scenario_check(scenario, err);
     if (st == KVC_OK && trace->objects)
         st = kvc_fail(err, KVC_ERR_INPUT, "the trace is a cache's references to objects: there are "

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/siphash.h"
+#include "base/sized.h"
 #include "base/units.h"
 #include "traces/canonical.h"
 #include "traces/import/alignment.h"
@@ -354,10 +355,11 @@ enum kvc_status kvc_import_streams(struct kvc_trace **out, const char *const *pa
                                    const struct kvc_import_options *options,
                                    struct kvc_import_report *report, struct kvc_error *err)
 {
-    static const struct kvc_import_options defaults = { .struct_size = sizeof(defaults) };
-    struct kvc_import im = { .options = options ? options : &defaults, .paths = paths,
-                             .n_paths = n, .place = KVC_ID_NONE };
+    struct kvc_import_options own = { 0 };
+    struct kvc_import im = { .options = &own, .paths = paths, .n_paths = n, .place = KVC_ID_NONE };
     enum kvc_status status = KVC_OK;
+    if (options)
+        kvc_sized_copy(&own, sizeof(own), options);
     kvc_block_fit_init(&im.fit);
     im.total = stored_bytes(paths, n);
     status = kvc_arrivals_init(&im.arrivals, im.options, err);

@@ -14,6 +14,7 @@
  * is that of the sessions under way and of the shared blocks. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/sized.h"
 #include "base/units.h"
 #include "traces/parse/packfile.h"
 #include "traces/synthetic/variates.h"
@@ -498,8 +499,11 @@ static void clear(struct gen *g)
 enum kvc_status kvc_gen_write(const struct kvc_gen_config *config, const char *path,
                               struct kvc_error *err)
 {
-    struct gen g = { .c = config };
-    enum kvc_status status = check(config, err);
+    struct kvc_gen_config own;
+    struct gen g = { .c = &own };
+    kvc_gen_defaults(&own, config->kind ? config->kind : "");
+    kvc_sized_copy(&own, sizeof(own), config);
+    enum kvc_status status = check(&own, err);
     if (status != KVC_OK)
         return status;
     status = set_up(&g, err);

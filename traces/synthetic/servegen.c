@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/sized.h"
 #include "traces/parse/packfile.h"
 #include "traces/synthetic/variates.h"
 
@@ -265,7 +266,9 @@ enum kvc_status kvc_servegen_write(const struct kvc_servegen_config *config, con
                                    struct kvc_error *err)
 {
     struct kvc_servegen_report own;
-    struct draw d = { .config = config, .report = report ? report : &own };
+    struct kvc_servegen_config c = { 0 };
+    struct draw d = { .config = &c, .report = report ? report : &own };
+    kvc_sized_copy(&c, sizeof(c), config);
     *d.report = (struct kvc_servegen_report){ 0 };
     enum kvc_status status = kvc_servegen_load(&d.models, models, err);
     if (status == KVC_OK)
