@@ -19,8 +19,7 @@ enum kvc_status kvc_model_kv_bytes_per_token(const char *model, const char *kv_d
     }
     if (kv_dtype && !kvc_dtype_parse(kv_dtype, &dtype))
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "kv-dtype",
-                           "there is no KV dtype \"%s\"; known are bf16, fp8_e4m3, fp8_e5m2, nvfp4 "
-                           "and int8", kv_dtype);
+                           "there is no KV dtype \"%s\"; 'kvcast show kv' lists them", kv_dtype);
     uint64_t bytes = kvc_llm_kv_bytes_per_token(llm, dtype, 1);
     if (bytes == 0)
         return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "model",
