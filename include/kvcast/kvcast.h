@@ -3,10 +3,19 @@
  * kvcast: forecasts what a KV-cache hierarchy does for a given LLM traffic.
  *
  * The whole public interface. Objects are created by the library and destroyed by
- * their matching function; strings handed in are copied. No function prints, exits or blocks on anything but file I/O.
- * Functions return a status; out-pointers are untouched on failure and details go
- * to an optional caller-owned struct kvc_error. Distinct objects may be used from
- * distinct threads; a trace is immutable and may be shared.
+ * their matching function (NULL is fine); strings handed in are copied. No function prints,
+ * exits or blocks on anything but file I/O. Distinct objects may be used from distinct
+ * threads; a trace is immutable and may be shared.
+ *
+ * Functions return KVC_OK or whose fault it is (enum kvc_status); what can go wrong besides
+ * memory running out is said at each. An out-pointer is untouched on failure, an array of
+ * the caller's (out[n]) then holds nothing to rely on. Details go to err, the caller's own,
+ * which may be NULL, as may report.
+ *
+ * Structs that begin with struct_size take sizeof of it, so that they can grow: what a
+ * caller's struct doesn't have yet is as if it were 0 (in kvc_gen_config: the kind's
+ * default). Units are in the names; names and other words that are not the library's own
+ * are UTF-8.
  */
 #ifndef KVCAST_KVCAST_H
 #define KVCAST_KVCAST_H
@@ -117,7 +126,8 @@ struct kvc_import_options {
      * wanted. */
     void (*estimate)(void *user, const struct kvc_import_estimate *estimate);
     void *estimate_user;
-    const char *where; /* "tenant=NAME,model=NAME": keep their requests, of a .kvt too; NULL = all */
+    const char *where; /* "tenant=NAME,model=NAME": keep their requests, of a .kvt too; NULL =
+                          all */
     uint32_t sample_weight; /* keep samples of one in so many subtrees of prompts, 8 at least, drawn
                                with the seed, in place of all; 0 = all (docs/ceilings.md) */
 };
@@ -196,19 +206,24 @@ struct kvc_import_report {
     struct kvc_engine_facts engines[KVC_REPORT_ENGINES];
 };
 
-/* Reads logs (plain, .zst, .gz, "-" = stdin) in any known format, merged in time order. */
+/* Reads n_paths logs (plain, .zst, .gz, a tar of them, "-" = stdin) of one format, merged in time
+ * order. options NULL: all 0. report is filled on failure too, as far as the rows were read.
+ * Errors: USAGE (options that contradict one another or the log), INPUT (no known format, no usable
+ * row, with strict a bad one), IO, LIMIT (a billion distinct prefixes), CANCELLED (by progress). */
 KVC_API enum kvc_status kvc_trace_import(struct kvc_trace **out, const char *const *paths,
                                          size_t n_paths, const struct kvc_import_options *options,
                                          struct kvc_import_report *report, struct kvc_error *err);
-/* Reads a .kvt, or imports when the file is a log. report may be NULL. */
+/* Reads a .kvt, or imports when the file is a log. Of a .kvt the report is the one its import left,
+ * and options that say how to read a log are refused (USAGE). Else as kvc_trace_import;
+ * UNSUPPORTED: a .kvt of a newer release. */
 KVC_API enum kvc_status kvc_trace_open(struct kvc_trace **out, const char *path,
                                        const struct kvc_import_options *options,
                                        struct kvc_import_report *report, struct kvc_error *err);
-/* Writes a .kvt: to a temporary name in the same folder, synced, then renamed. */
+/* Writes a .kvt: to a temporary name in the same folder, synced, then renamed. Errors: IO. */
 KVC_API enum kvc_status kvc_trace_save(const struct kvc_trace *trace, const char *path,
                                        struct kvc_error *err);
 /* The same, told of its progress in bytes of columns; the callback may cancel, then nothing is
- * left of the file. */
+ * left of the file (CANCELLED). */
 KVC_API enum kvc_status kvc_trace_save_with(const struct kvc_trace *trace, const char *path,
                                             kvc_progress_fn progress, void *user,
                                             struct kvc_error *err);
@@ -234,9 +249,10 @@ struct kvc_trace_stats {
     uint64_t sessions, tenants, models;
     uint64_t without_ids;
     uint32_t max_input_tokens, max_output_tokens, longest_request_blocks;
-    uint64_t batch_period_ns; /* median gap between distinct arrivals when they are batched, else 0 */
+    uint64_t batch_period_ns; /* median gap between distinct arrivals when they are batched; else
+                                 0 */
     bool has_prefix;          /* false: hit rates are unknown, not 0 */
-    char digest[24];          /* of all that a replay reads, hex */
+    char digest[24];          /* of all that a replay reads: 16 hex digits */
     bool has_tokens;          /* false: references to objects of a cache log, each a block of one
                                  token here: figures of tokens are unknown */
     uint64_t forget_ns, forgotten_blocks, unjudged_tokens; /* as in the import's report */
@@ -254,13 +270,14 @@ struct kvc_export_report {
     char notes[KVC_REPORT_SHOWN][256];
 };
 /* Writes a log in one of kvc_export_formats ("mooncake", "oraclegeneral", "csv"), whole or not at
- * all; a path that ends in .zst or .gz is packed. report may be NULL. */
+ * all; a path that ends in .zst or .gz is packed. Errors: USAGE (no such format), INPUT (the trace
+ * holds nothing that the format can), IO. */
 KVC_API enum kvc_status kvc_trace_export(const struct kvc_trace *trace, const char *path,
                                          const char *format, struct kvc_export_report *report,
                                          struct kvc_error *err);
 KVC_API const char *const *kvc_export_formats(void); /* NULL-terminated, static */
 
-/* Synthetic traffic. Writes Mooncake JSONL (session_id, delay included) to path. */
+/* Synthetic traffic; docs/gen.md has the law of each figure. */
 struct kvc_gen_config {
     size_t struct_size;
     const char *kind;        /* "rag-chat", "agent", "shared-prompt" */
@@ -283,6 +300,8 @@ struct kvc_gen_config {
 };
 /* Every field at the kind's default; burstiness, zipf and day_ns have no sense in 0. */
 KVC_API void kvc_gen_defaults(struct kvc_gen_config *config, const char *kind);
+/* Writes Mooncake JSONL (session_id, delay included) to path, whole or not at all; packed as an
+ * export is. Errors: USAGE (a field names itself), LIMIT, IO. */
 KVC_API enum kvc_status kvc_gen_write(const struct kvc_gen_config *config, const char *path,
                                       struct kvc_error *err);
 
@@ -302,6 +321,7 @@ struct kvc_servegen_report {
     uint32_t clients, clients_without_lengths;
     double model_requests_per_s, requests_per_s_without_lengths; /* in the span, unscaled */
 };
+/* models: the folder or tar; path as kvc_gen_write's. Errors: USAGE, INPUT (models), LIMIT, IO. */
 KVC_API enum kvc_status kvc_servegen_write(const struct kvc_servegen_config *config,
                                            const char *models, const char *path,
                                            struct kvc_servegen_report *report,
@@ -309,30 +329,36 @@ KVC_API enum kvc_status kvc_servegen_write(const struct kvc_servegen_config *con
 
 /* ---- ceilings: hit rates without time ------------------------------------ */
 
-/* Exact counts. raw_ counts partial last blocks; the others count full blocks only
- * and know no last-token rule. Rates are for the caller to divide. */
+/* Exact counts of requests, blocks and tokens. raw_ counts partial last blocks; the others count
+ * full blocks only and know no last-token rule. Rates are for the caller to divide. Every ceiling
+ * refuses a trace that holds samples only (INPUT; but kvc_ceiling_sample) and one of 2^32 requests
+ * or distinct blocks and more (LIMIT). */
 struct kvc_hits {
     uint64_t requests, blocks, full_blocks, tokens;
     uint64_t raw_hit_blocks, raw_hit_tokens, raw_hit_requests;
     uint64_t hit_blocks, hit_tokens, hit_requests;
 };
 
-/* Infinite cache, requests in trace order. */
+/* Infinite cache, requests in trace order: what no capacity and no policy gets above. */
 KVC_API enum kvc_status kvc_ceiling_content(const struct kvc_trace *trace, struct kvc_hits *out,
                                             struct kvc_error *err);
-/* policy: one of kvc_ceiling_policies or the path of a plug-in (kvcast/policy.h); capacities in trace blocks, KVC_CAPACITY_INF allowed;
- * out[n]. n 0 checks the name only, and trace may then be NULL. */
+/* policy: one of kvc_ceiling_policies (docs/policies.md has the paper of each) or the path of a
+ * plug-in (kvcast/policy.h), with options, "lruk:k=3+second"; capacities in trace blocks,
+ * KVC_CAPACITY_INF allowed; out[n]. n 0 checks the name only, and trace may then be NULL. Errors:
+ * USAGE (no such policy or option), INPUT (a plug-in that can't be loaded), PLUGIN. */
 KVC_API enum kvc_status kvc_ceiling_policy(const struct kvc_trace *trace, const char *policy,
                                            const uint64_t *capacity_blocks, size_t n,
                                            struct kvc_hits *out, struct kvc_error *err);
-/* Every policy at every capacity, on so many threads; out[policy * n + capacity]. */
+/* Every policy at every capacity, on so many threads; out[policy * n + capacity], the same whatever
+ * the threads. Errors as kvc_ceiling_policy, those of the first in that order. */
 KVC_API enum kvc_status kvc_ceiling_grid(const struct kvc_trace *trace, const char *const *policies,
                                          size_t n_policies, const uint64_t *capacity_blocks,
                                          size_t n, uint32_t threads, struct kvc_hits *out,
                                          struct kvc_error *err);
 KVC_API const char *const *kvc_ceiling_policies(void); /* NULL-terminated, static */
-/* The exact LRU curve: raw hit blocks as a piecewise linear function of capacity, all
- * changes of slope, from (0, 0) to the smallest capacity that reaches the content bound. */
+/* The exact LRU curve, of all capacities from one pass (Mattson et al. 1970, by segments): raw hit
+ * blocks as a piecewise linear function of capacity, all changes of slope, from (0, 0) to the
+ * smallest capacity that reaches the content bound. */
 struct kvc_curve {
     size_t n;
     uint64_t *capacity_blocks;
@@ -340,9 +366,10 @@ struct kvc_curve {
 };
 KVC_API enum kvc_status kvc_ceiling_lru_curve(const struct kvc_trace *trace, struct kvc_curve *out,
                                               struct kvc_error *err);
+/* Raw hit blocks at any capacity; 0 of an empty curve. */
 KVC_API uint64_t kvc_curve_at(const struct kvc_curve *curve, uint64_t capacity_blocks);
 /* Exact values at no more than most (>= 3) of the curve's points: all of them if they are that
- * few, else some at growing distances, both ends included. */
+ * few, else some at growing distances, both ends included. Errors: USAGE (most below 3). */
 KVC_API enum kvc_status kvc_curve_thin(const struct kvc_curve *curve, size_t most,
                                        struct kvc_curve *out, struct kvc_error *err);
 KVC_API void kvc_curve_clear(struct kvc_curve *curve);
@@ -354,7 +381,8 @@ KVC_API enum kvc_status kvc_ceiling_tiers(const struct kvc_trace *trace,
                                           struct kvc_hits *out, struct kvc_error *err);
 /* What blocks cost to compute again, by their place in a prompt: out[k] of a leading run of k, n of
  * them, enough for the trace. In seconds of one GPU, or with gpu NULL in costs of a first block
- * (docs/ceilings.md). The caller frees with kvc_free. trace NULL checks the names only. */
+ * (docs/ceilings.md). The caller frees with kvc_free. trace NULL checks the names only. Errors:
+ * USAGE (an unknown name), UNSUPPORTED (a model or GPU without step times). */
 KVC_API enum kvc_status kvc_ceiling_worth(double **out, const struct kvc_trace *trace,
                                           const char *model, const char *kv_dtype,
                                           const char *gpu, struct kvc_error *err);
@@ -365,13 +393,14 @@ struct kvc_cost_bound {
     double reached;         /* by a schedule that fits: the optimum saves as much .. */
     const char *reached_by; /* .. which is that of "opt" or one "packed" by prices */
 };
-/* upto as kvc_ceiling_worth gives it. */
+/* upto as kvc_ceiling_worth gives it; what is saved is in its unit. */
 KVC_API enum kvc_status kvc_ceiling_cost(const struct kvc_trace *trace, const double *upto,
                                          uint64_t capacity_blocks, struct kvc_cost_bound *out,
                                          struct kvc_error *err);
 /* Rates from samples of whole prefix trees, for traces that take too long or too much memory beside
  * them: one in weight (>= 8) subtrees is drawn, eight disjoint times; docs/ceilings.md. Of a trace
- * that is a sample, weight and seed are its own whatever is given. */
+ * that is a sample, weight and seed are its own whatever is given. After SHARDS (Waldspurger et
+ * al., FAST 2015). */
 struct kvc_sampled {
     double raw_block_hit_rate, low, high; /* the band is meant to hold the exact rate in 95 % */
     double raw_token_hit_rate, token_low, token_high;
@@ -381,6 +410,8 @@ struct kvc_sampling {
     double trunk_share; /* of block touches: above the cuts, in every sample */
     double kept_share;  /* of block touches: in a sample, on average */
 };
+/* out[n]; how may be NULL. Errors as kvc_ceiling_policy, USAGE also for a weight below 8, LIMIT
+ * where the sample stands for 2^32 blocks or more. */
 KVC_API enum kvc_status kvc_ceiling_sample(const struct kvc_trace *trace, const char *policy,
                                            uint32_t weight, uint64_t seed,
                                            const uint64_t *capacity_blocks, size_t n,
@@ -405,16 +436,19 @@ struct kvc_certificate_check {
     bool possible;           /* a schedule: what it hits had been touched before */
     bool optimal;
 };
+/* The caller clears it with kvc_certificate_clear. */
 KVC_API enum kvc_status kvc_ceiling_certify(const struct kvc_trace *trace, uint64_t capacity_blocks,
                                             struct kvc_certificate *out, struct kvc_error *err);
-/* One pass over the touches; trusts nothing in the certificate. */
+/* One pass over the touches; trusts nothing in the certificate. A wrong one is KVC_OK and not
+ * optimal; one of another trace, or with instants out of order, USAGE. */
 KVC_API enum kvc_status kvc_certificate_check(const struct kvc_trace *trace,
                                               const struct kvc_certificate *certificate,
                                               struct kvc_certificate_check *out,
                                               struct kvc_error *err);
 KVC_API void kvc_certificate_clear(struct kvc_certificate *certificate);
 /* Bytes of KV that a token of one sequence takes, every head counted once: what turns a capacity
- * in blocks into bytes. kv_dtype NULL = bf16. */
+ * in blocks into bytes (docs/models.md). kv_dtype NULL = bf16. Errors: USAGE (an unknown name),
+ * UNSUPPORTED (the profile does not say). */
 KVC_API enum kvc_status kvc_model_kv_bytes_per_token(const char *model, const char *kv_dtype,
                                                      uint64_t *out, struct kvc_error *err);
 
@@ -454,7 +488,7 @@ struct kvc_closeup_options {
                             the last; 0 = all are told apart */
 };
 
-/* Some of the requests. missed_tokens, with why: hits.hit_tokens and these add up to hits.tokens. */
+/* Some of the requests. missed_tokens, with why: they and hits.hit_tokens add up to hits.tokens. */
 struct kvc_part {
     char name[64];
     struct kvc_hits hits;
@@ -498,7 +532,8 @@ struct kvc_crossing {
 };
 
 struct kvc_closeup; /* a trace with what the options need of it; immutable */
-/* trace must outlive it; NULL checks the options' words only. */
+/* trace must outlive it; NULL checks the options' words only. Errors: USAGE (a word), INPUT or
+ * PLUGIN (a router's plug-in), LIMIT (4,096 replicas). */
 KVC_API enum kvc_status kvc_closeup_create(struct kvc_closeup **out, const struct kvc_trace *trace,
                                            const struct kvc_closeup_options *options,
                                            struct kvc_error *err);
@@ -507,8 +542,9 @@ KVC_API void kvc_closeup_destroy(struct kvc_closeup *closeup); /* NULL is fine *
 KVC_API const struct kvc_trace *kvc_closeup_trace(const struct kvc_closeup *closeup);
 /* NULL without isolate; the closeup's. */
 KVC_API const struct kvc_crossing *kvc_closeup_crossing(const struct kvc_closeup *closeup);
-/* policy: one of kvc_ceiling_policies, or "content" for endless room whatever the capacity. Of
- * opt behind a router, requests go where they went under lru. */
+/* policy: one of kvc_ceiling_policies, or "content" for endless room whatever the capacity. Of opt
+ * behind a router, requests go where they went under lru. Errors as kvc_ceiling_policy; INTERNAL
+ * where parts don't add up to the whole. */
 KVC_API enum kvc_status kvc_closeup_run(const struct kvc_closeup *closeup, const char *policy,
                                         uint64_t capacity_blocks, struct kvc_closeup_result **out,
                                         struct kvc_error *err);
@@ -518,22 +554,26 @@ KVC_API void kvc_closeup_result_destroy(struct kvc_closeup_result *result); /* N
 
 struct kvc_scenario;
 
-/* A scenario with every key at its default ("kga-rag", "vllm-0.24", .. or NULL). */
+/* A scenario with every key at its default, or as a preset of scenarios or engines has it
+ * ("kga-rag", "vllm-0.24", .. or NULL). Errors: INPUT (no such preset), UNSUPPORTED. */
 KVC_API enum kvc_status kvc_scenario_create(struct kvc_scenario **out, const char *preset,
                                             struct kvc_error *err);
-/* Reads JSON with // comments; unknown keys are errors that name the nearest known one. */
+/* Reads JSON with // comments; unknown keys are errors that name the nearest known one. Errors:
+ * INPUT (with file, line and field), IO. */
 KVC_API enum kvc_status kvc_scenario_load(struct kvc_scenario **out, const char *path,
                                           struct kvc_error *err);
-/* Sets one key by its dotted name ("tiers.dram.capacity", "512GiB"), text as in JSON or on
- * the command line. */
+/* Sets one key by its dotted name ("tiers.dram.capacity", "512GiB"), text as in JSON or on the
+ * command line; "null" is unset. A key that is set wins over presets. Errors: INPUT, LIMIT (too
+ * many tenants). */
 KVC_API enum kvc_status kvc_scenario_set(struct kvc_scenario *scenario, const char *key,
                                          const char *value, struct kvc_error *err);
 /* Effective scenario as JSON; the caller frees with kvc_free. */
 KVC_API enum kvc_status kvc_scenario_json(const struct kvc_scenario *scenario, char **out,
                                           struct kvc_error *err);
-KVC_API const char *kvc_scenario_trace(const struct kvc_scenario *scenario); /* NULL: none named */
+/* The log or .kvt it names, as seen from its file's folder; the scenario's. NULL: none named. */
+KVC_API const char *kvc_scenario_trace(const struct kvc_scenario *scenario);
 KVC_API void kvc_scenario_destroy(struct kvc_scenario *scenario);
-KVC_API void kvc_free(void *p);
+KVC_API void kvc_free(void *p); /* of texts and arrays that the library hands out; NULL is fine */
 
 /* ---- replay ---------------------------------------------------------------- */
 
@@ -614,7 +654,8 @@ struct kvc_what_if_row {
     struct kvc_dist ttft_ms;
 };
 struct kvc_what_if {
-    char kind[16];   /* "noisy": without the tenant's requests; "isolation": each tenant a namespace */
+    char kind[16];   /* "noisy": without the tenant's requests; "isolation": each tenant a
+                        namespace */
     char tenant[64]; /* of noisy */
     uint32_t n;      /* as many as there are tenants, in their order */
     struct kvc_what_if_row *rows;
@@ -737,6 +778,11 @@ struct kvc_replay_options {
     const char *profile; /* text of a profile of measured figures, instead of the scenario's file */
 };
 
+/* The discrete-event run that docs/replay.md defines. Equal trace, scenario, profile and seed: an
+ * equal result but for runtime, whatever the threads. options NULL: all 0. Errors: INPUT (a
+ * scenario, profile or trace that can't be served, with the key), USAGE (no model or GPU, a
+ * policy's options), UNSUPPORTED (no step times), LIMIT, CANCELLED, PLUGIN. The caller destroys the
+ * result. */
 KVC_API enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *trace,
                                        const struct kvc_scenario *scenario,
                                        const struct kvc_replay_options *options,
@@ -745,7 +791,9 @@ KVC_API void kvc_result_destroy(struct kvc_result *result);
 
 /* ---- reports --------------------------------------------------------------- */
 
-/* Each writes a whole file or nothing ("-" = stdout for json, text and csv). */
+/* Each writes a whole file or nothing ("-" = stdout for json, text and csv). docs/json.md names
+ * every key. HTML runs gnuplot where it is installed, and has a note in place of pictures where
+ * not. Errors: IO. */
 KVC_API enum kvc_status kvc_report_json(const struct kvc_result *result, const char *path,
                                         struct kvc_error *err);
 KVC_API enum kvc_status kvc_report_text(const struct kvc_result *result, const char *path,
@@ -754,14 +802,16 @@ KVC_API enum kvc_status kvc_report_requests_csv(const struct kvc_result *result,
                                                 struct kvc_error *err);
 KVC_API enum kvc_status kvc_report_html(const struct kvc_result *result, const char *path,
                                         struct kvc_error *err);
-/* Appends one run in one transaction; creates the database when absent. */
+/* Appends one run in one transaction; creates the database when absent. *run_id (may be NULL): its
+ * row. Errors: IO, INPUT (the file is no database of runs). */
 KVC_API enum kvc_status kvc_report_sqlite(const struct kvc_result *result, const char *path,
                                           int64_t *run_id, struct kvc_error *err);
 
 /* ---- profiles ---------------------------------------------------------------- */
 
-/* kind: "hardware", "model", "preset", "price", "link". name NULL = list. Text for people or,
- * with json, one JSON object. The caller frees with kvc_free. */
+/* kind: "hardware", "model", "preset", "price", "link", "kv". name NULL = list. Text for people or,
+ * with json, one JSON object; every figure with its kind and source. The caller frees with
+ * kvc_free. Errors: USAGE (an unknown kind or name). */
 KVC_API enum kvc_status kvc_profile_show(char **out, const char *kind, const char *name, bool json,
                                          struct kvc_error *err);
 

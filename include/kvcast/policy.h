@@ -33,7 +33,7 @@ extern "C" {
 #define KVC_POLICY_EXPORT
 #endif
 
-/* ---- options: one table makes flags, their checks, help and 'kvcast policy list' -------------- */
+/* ---- options: one table makes flags, their checks, help and 'kvcast policy list' ------------- */
 
 enum kvc_option_kind {
     KVC_OPTION_COUNT = 1,  /* a whole number; value.count */
@@ -56,7 +56,7 @@ struct kvc_policy_option {
     const char *help;
 };
 
-/* ---- a plug-in ----------------------------------------------------------------------------------- */
+/* ---- a plug-in ------------------------------------------------------------------------------- */
 
 enum kvc_policy_kind {
     KVC_POLICY_EVICTION = 1,  /* ops: struct kvc_evict_ops */
@@ -80,16 +80,16 @@ struct kvc_policy {
 /* The one symbol that a plug-in exports. What it returns must outlive every run. */
 KVC_POLICY_EXPORT const struct kvc_policy *kvc_policy_plugin(void);
 
-/* ---- eviction -------------------------------------------------------------------------------------- *
+/* ---- eviction --------------------------------------------------------------------------------- *
  *
  * A cache holds blocks of prompts. Prompts share beginnings, so blocks form trees; a segment is a
  * chain of blocks that the same requests pass through. A request touches all blocks of its path
- * once, the deepest first (engines free the tail first): one that is resident is touched, another is
- * stored, and when the cache is full a victim makes room for it first.
+ * once, the deepest first (engines free the tail first): one that is resident is touched, another
+ * is stored, and when the cache is full a victim makes room for it first.
  *
  * A policy handles pieces: neighbouring blocks of one segment with the same history. It never has
- * to cut or walk blocks: the host does, and a piece of a thousand blocks costs what one block costs.
- * Within a piece the deepest block is the oldest, and is the first to go.
+ * to cut or walk blocks: the host does, and a piece of a thousand blocks costs what one block
+ * costs. Within a piece the deepest block is the oldest, and is the first to go.
  *
  * A handle stands for a piece until its last block is gone, or until put or rank join it to its
  * neighbour and return another handle. Using it after that fails the run, with a message; so does
@@ -107,7 +107,8 @@ typedef uint64_t kvc_piece;
 enum kvc_evict_flag {
     KVC_EVICT_CLOSED = 1,  /* promises that no block stays when one before it in its prompt goes;
                               the conformance kit holds it to that */
-    KVC_EVICT_SINGLE = 2,  /* wants pieces of one block; slow, needed where blocks of a piece differ */
+    KVC_EVICT_SINGLE = 2,  /* wants pieces of one block; slow, needed where blocks of a piece
+                              differ */
     KVC_EVICT_TOUCHES = 4, /* reads info->touches. What is not read need not keep pieces apart */
     KVC_EVICT_HISTORY = 8, /* reads tenant, times and requests of info */
     KVC_EVICT_ORACLE = 16  /* reads next_use, which only bounds without time can tell */
@@ -157,8 +158,8 @@ struct kvc_host {
      * that differ in it are not joined. Valid until the next put, rank, drop or return. */
     void *(*memory)(const struct kvc_host *host, kvc_piece piece);
 
-    /* Queues, numbered from 0, then ghost queues. put: as the newest, out of wherever it was; returns
-     * the piece that now holds its blocks. */
+    /* Queues, numbered from 0, then ghost queues. put: as the newest, out of wherever it was;
+     * returns the piece that now holds its blocks. */
     kvc_piece (*put)(const struct kvc_host *host, uint32_t queue, kvc_piece piece);
     void (*take)(const struct kvc_host *host, kvc_piece piece); /* out of its queue or the heap */
     /* The deepest blocks, fewer than it has, become a piece of their own: in the same queue as its
@@ -180,8 +181,8 @@ struct kvc_host {
     kvc_piece (*oldest_ghost)(const struct kvc_host *host, uint32_t ghost);
     uint64_t (*ghosts)(const struct kvc_host *host, uint32_t ghost); /* blocks in it */
 
-    /* The deepest blocks of a piece leave now: evicted, with a call of removed, or forgotten when it
-     * is a ghost. Not in removed. */
+    /* The deepest blocks of a piece leave now: evicted, with a call of removed, or forgotten when
+     * it is a ghost. Not in removed. */
     void (*drop)(const struct kvc_host *host, kvc_piece piece, uint32_t blocks);
 
     /* The request after this one that touches the piece, or KVC_NEVER; KVC_EVICT_ORACLE. */
@@ -200,8 +201,8 @@ struct kvc_evict_ops {
     uint32_t piece_bytes;   /* of memory for each piece */
     uint32_t queues, ghost_queues;
 
-    /* The state of one run, or NULL when memory runs out. options: values in the order of the table,
-     * NULL: the defaults. Both may be NULL when there is no state. */
+    /* The state of one run, or NULL when memory runs out. options: values in the order of the
+     * table, NULL: the defaults. Both may be NULL when there is no state. */
     void *(*create)(const struct kvc_host *host, const union kvc_option_value *options);
     void (*destroy)(const struct kvc_host *host, void *state);
     /* A request arrives, before it looks anything up. Or NULL. */
@@ -209,12 +210,12 @@ struct kvc_evict_ops {
                     const struct kvc_policy_request *request);
     /* New blocks; ghost: the ghost queue that remembered them until now, or KVC_GHOST_NONE. */
     void (*stored)(const struct kvc_host *host, void *state, kvc_piece piece, uint32_t ghost);
-    /* Resident blocks are touched, all of the piece. Or NULL. A tier of a replay tells of a request's
-     * blocks once more when its writes have ended: info->touches does not count that. */
+    /* Resident blocks are touched, all of the piece. Or NULL. A tier of a replay tells of a
+     * request's blocks once more when its writes have ended: info->touches does not count that. */
     void (*touched)(const struct kvc_host *host, void *state, kvc_piece piece);
     /* The cache is full: which piece makes room? *blocks is 1 and may be raised, to hi - lo of the
-     * newcomer at most, where storing newcomers one by one would have the same answer so many times;
-     * the piece's deepest blocks go, no more than it has. KVC_PIECE_NONE: all are pinned. */
+     * newcomer at most, where storing newcomers one by one would have the same answer so many
+     * times; the piece's deepest blocks go, no more than it has. KVC_PIECE_NONE: all are pinned. */
     kvc_piece (*victim)(const struct kvc_host *host, void *state,
                         const struct kvc_newcomer *newcomer, uint32_t *blocks);
     /* The deepest blocks of a piece are about to leave; with all of them the handle ends. The host
@@ -222,12 +223,12 @@ struct kvc_evict_ops {
     void (*removed)(const struct kvc_host *host, void *state, kvc_piece piece, uint32_t blocks);
 };
 
-/* ---- admission ------------------------------------------------------------------------------------- *
+/* ---- admission -------------------------------------------------------------------------------- *
  *
- * What of a request a cache stores. The blocks of a segment are always asked for together, so whatever
- * a policy knows of blocks it keeps by segment. Its path is stored up to the first block that is
- * absent and refused, so that nothing lies behind it where no lookup reaches; eviction is another
- * policy's affair. */
+ * What of a request a cache stores. The blocks of a segment are always asked for together, so
+ * whatever a policy knows of blocks it keeps by segment. Its path is stored up to the first block
+ * that is absent and refused, so that nothing lies behind it where no lookup reaches; eviction is
+ * another policy's affair. */
 
 enum kvc_admission_flag {
     KVC_ADMISSION_REQUEST = 1 /* judges requests, so blocks that come without one can't be judged:
@@ -257,22 +258,23 @@ struct kvc_admission_ops {
     uint32_t struct_size;
     uint32_t flags; /* enum kvc_admission_flag, added up */
 
-    /* The state of one cache in a run, or NULL when memory runs out. options: values in the order of
-     * the table, NULL: the defaults. Both may be NULL when there is no state. */
+    /* The state of one cache in a run, or NULL when memory runs out. options: values in the order
+     * of the table, NULL: the defaults. Both may be NULL when there is no state. */
     void *(*create)(const struct kvc_admission_host *host, const union kvc_option_value *options);
     void (*destroy)(const struct kvc_admission_host *host, void *state);
     /* A request arrives, before anything of it is judged. Or NULL. */
     void (*request)(const struct kvc_admission_host *host, void *state,
                     const struct kvc_policy_request *request);
-    /* Of a segment's blocks, from its first on, how many may be stored: 0 to seg_blocks. It is asked of
-     * segments on the path of a request that has arrived, any number of times and in any order, or
-     * not at all; so what it says may depend on the state, and must not change it. In a tier below
-     * others, blocks that were evicted above come without a request: its segment is KVC_NO_ID. */
+    /* Of a segment's blocks, from its first on, how many may be stored: 0 to seg_blocks. It is
+     * asked of segments on the path of a request that has arrived, any number of times and in any
+     * order, or not at all; so what it says may depend on the state, and must not change it. In a
+     * tier below others, blocks that were evicted above come without a request: its segment is
+     * KVC_NO_ID. */
     uint32_t (*admits)(const struct kvc_admission_host *host, const void *state,
                        const struct kvc_policy_request *request, uint32_t segment);
 };
 
-/* ---- routing ---------------------------------------------------------------------------------------- */
+/* ---- routing --------------------------------------------------------------------------------- */
 
 struct kvc_route_view { /* of one replica, at the moment of the decision */
     uint32_t running, waiting;   /* requests; parked loads count as waiting */
@@ -302,7 +304,7 @@ struct kvc_router_ops {
                      uint64_t *rng);
 };
 
-/* ---- what the kinds that follow have in common ------------------------------------------------------- *
+/* ---- what the kinds that follow have in common ------------------------------------------------ *
  *
  * What the host does for a policy. Pass the pointer on as it came. */
 
@@ -317,7 +319,8 @@ struct kvc_policy_host {
     const uint32_t *seg_blocks, *seg_depth; /* length; blocks above it */
     const uint32_t *seg_parent;             /* KVC_NO_ID: a root */
 
-    /* A stream of the run's own, seeded by an option called seed; not in hooks whose state is const. */
+    /* A stream of the run's own, seeded by an option called seed; not in hooks whose state is
+     * const. */
     uint64_t (*random)(const struct kvc_policy_host *host);
     /* Zeroed; NULL when there is none. What is not freed is a leak that the kit reports. */
     void *(*alloc)(const struct kvc_policy_host *host, size_t n, size_t size);
@@ -335,17 +338,17 @@ struct kvc_policy_host {
     void *(*create)(const struct kvc_policy_host *host, const union kvc_option_value *options);    \
     void (*destroy)(const struct kvc_policy_host *host, void *state)
 
-/* ---- ordering ---------------------------------------------------------------------------------------- *
+/* ---- ordering --------------------------------------------------------------------------------- *
  *
- * Which of the requests that wait at an engine is admitted next: the one of the lowest rank, of equals
- * the one that was preempted last, then the one that has waited longest. Priority classes of tenants
- * come before ranks. When the one in front does not fit, nobody behind it is admitted. Each replica
- * has a policy of its own. */
+ * Which of the requests that wait at an engine is admitted next: the one of the lowest rank, of
+ * equals the one that was preempted last, then the one that has waited longest. Priority classes of
+ * tenants come before ranks. When the one in front does not fit, nobody behind it is admitted. Each
+ * replica has a policy of its own. */
 
 enum kvc_ordering_flag {
-    KVC_ORDERING_ONCE = 1,   /* a rank holds while its request waits, and is asked as it joins the queue:
-                                the replay then loses no time. Else all ranks are asked whenever a
-                                replica could admit somebody, once in a step .. */
+    KVC_ORDERING_ONCE = 1,   /* a rank holds while its request waits, and is asked as it joins the
+                                queue: the replay then loses no time. Else all ranks are asked
+                                whenever a replica could admit somebody, once in a step .. */
     KVC_ORDERING_EACH = 2,   /* .. or before each admission */
     KVC_ORDERING_PREFIX = 4, /* reads hit_tokens and hit_tokens_any; not with KVC_ORDERING_ONCE */
     KVC_ORDERING_ORACLE = 8  /* reads output_tokens, which no engine knows */
@@ -372,14 +375,16 @@ struct kvc_ordering_ops {
     /* Any number but NaN; lower goes first. In any order and number, so that it changes nothing. */
     double (*rank)(const struct kvc_policy_host *host, const void *state,
                    const struct kvc_waiting *request);
-    /* What happens to requests, each NULL or a hook. It joins the queue, before its rank is asked. */
+    /* What happens to requests, each NULL or a hook. It joins the queue, before its rank is
+     * asked. */
     void (*arrived)(const struct kvc_policy_host *host, void *state,
                     const struct kvc_waiting *request);
-    /* It leaves the queue to be served; or, when no more than its prefix is loaded, to be served next. */
+    /* It leaves the queue to be served; or, when no more than its prefix is loaded, to be served
+     * next. */
     void (*admitted)(const struct kvc_policy_host *host, void *state,
                      const struct kvc_waiting *request);
-    /* So many output tokens were sampled for it since this was last told: before ranks are asked, and
-     * when it ends or is preempted. */
+    /* So many output tokens were sampled for it since this was last told: before ranks are asked,
+     * and when it ends or is preempted. */
     void (*served)(const struct kvc_policy_host *host, void *state,
                    const struct kvc_waiting *request, uint32_t tokens);
     /* It has all its answer, or was given up while it waited. */
@@ -387,7 +392,7 @@ struct kvc_ordering_ops {
                   const struct kvc_waiting *request);
 };
 
-/* ---- random streams for routers (splitmix64, Steele, Lea and Flood 2014) ------------------------------ */
+/* ---- random streams for routers (splitmix64, Steele, Lea and Flood 2014) --------------------- */
 
 static inline uint64_t kvc_mix64(uint64_t z)
 {
