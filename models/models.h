@@ -140,7 +140,7 @@ struct kvc_step_config {
     uint32_t tp, pp, ep;
     bool quantise_apart; /* the engine's version launches fp8 quantisation by itself */
     uint32_t dp; /* attention data parallelism: so many ranks hold whole attention (tp 1) and share
-                  * the experts; the model is of one of them, its equals busy alike. 0, 1: none */
+                  * the experts; the model is of one of them. 0, 1: none */
     bool graphed_prefill;  /* steps with prefill replay graphs piece by piece */
     uint32_t captured_tokens; /* .. those of at most so many tokens; 0: as the engine does by itself */
     bool foreign_products; /* matrix products by another engine's kernels, whose tables go first */
@@ -170,10 +170,17 @@ struct kvc_chunk { /* prefill of tokens new tokens after past tokens of one sequ
 
 /* Nanoseconds of one step of n_chunks prefill chunks and n_decode decoding sequences with
  * decode_context tokens of KV in all; n_sampled sequences get a token. Rounded to nearest. The
- * host's share of it goes to *host_ns (may be NULL). */
+ * host's share of it goes to *host_ns (may be NULL). With data parallelism all ranks are busy
+ * alike. */
 uint64_t kvc_step_ns(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
                      size_t n_chunks, uint32_t n_decode, uint64_t decode_context,
                      uint32_t n_sampled, uint64_t *host_ns);
+
+/* The same of one data-parallel rank, where all ranks compute so many tokens in this step: the
+ * experts see all of them. Ranks wait for each other, so that all end with the slowest. */
+uint64_t kvc_step_rank_ns(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
+                          size_t n_chunks, uint32_t n_decode, uint64_t decode_context,
+                          uint32_t n_sampled, uint64_t tokens_of_all, uint64_t *host_ns);
 
 /* With pipeline stages a step is a round of all batches in flight, each batch seen once by every
  * stage (docs/models.md). Its prefill fills up to pp of the batches, in order: *batches of them,

@@ -10,13 +10,13 @@
 #define Q16 65536.0
 #define Q48 281474976710656.0
 
-double kvc_token_table_at(const struct kvc_token_table *t, uint32_t tokens)
+double kvc_token_table_at(const struct kvc_token_table *t, uint64_t tokens)
 {
     if (tokens <= 16)
         return t->ns[tokens];
     if (tokens >= t->max)
         return t->ns[16 + (t->max - 16) / 16] + t->slope * (double)(tokens - t->max);
-    uint32_t i = 16 + ((tokens - 16) >> 4), f = (tokens - 16) & 15;
+    uint32_t i = (uint32_t)(16 + ((tokens - 16) >> 4)), f = (tokens - 16) & 15;
     return t->ns[i] + (t->ns[i + 1] - t->ns[i]) * ((double)f / 16);
 }
 
@@ -110,16 +110,23 @@ static double past_attention(const struct kvc_step_model *m, const struct kvc_ch
     return all > longest ? all : longest;
 }
 
+static uint64_t tokens_of(const struct kvc_chunk *chunks, size_t n_chunks, uint32_t n_decode)
+{
+    uint64_t tokens = n_decode;
+
+    for (size_t i = 0; i < n_chunks; i++)
+        tokens += chunks[i].tokens;
+    return tokens;
+}
+
 double kvc_step_attention(const struct kvc_step_model *m, const struct kvc_chunk *chunks,
                           size_t n_chunks, uint32_t n_decode, uint64_t decode_context)
 {
-    uint64_t tokens = 0;
+    uint64_t tokens = tokens_of(chunks, n_chunks, 0);
     double ns = 0;
 
     if (n_chunks) {
         ns = m->prefill_fixed;
-        for (size_t i = 0; i < n_chunks; i++)
-            tokens += chunks[i].tokens;
         for (size_t i = 0; i < n_chunks; i++)
             if (chunks[i].tokens)
                 ns += prefill_attention(m, &chunks[i], tokens);
@@ -130,11 +137,28 @@ double kvc_step_attention(const struct kvc_step_model *m, const struct kvc_chunk
     return ns;
 }
 
+/* All layers but attention of a rank's tokens, and of those that all ranks have. */
+static double layers_ns(const struct kvc_step_model *m, uint64_t tokens, uint64_t tokens_of_all)
+{
+    return kvc_token_table_at(&m->layers, tokens) +
+           (m->dp > 1 ? kvc_token_table_at(&m->shared, tokens_of_all) : 0);
+}
+
 uint64_t kvc_step_ns(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
                      size_t n_chunks, uint32_t n_decode, uint64_t decode_context,
                      uint32_t n_sampled, uint64_t *host_ns)
 {
-    uint32_t tokens = n_decode;
+    uint64_t tokens_of_all = model->dp * tokens_of(chunks, n_chunks, n_decode);
+
+    return kvc_step_rank_ns(model, chunks, n_chunks, n_decode, decode_context, n_sampled,
+                            tokens_of_all, host_ns);
+}
+
+uint64_t kvc_step_rank_ns(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
+                          size_t n_chunks, uint32_t n_decode, uint64_t decode_context,
+                          uint32_t n_sampled, uint64_t tokens_of_all, uint64_t *host_ns)
+{
+    uint64_t tokens = tokens_of(chunks, n_chunks, n_decode);
     double ns, host;
 
     if (host_ns)
@@ -147,10 +171,8 @@ uint64_t kvc_step_ns(const struct kvc_step_model *model, const struct kvc_chunk 
     host = model->host_step + model->host_sequence * ((double)n_decode + (double)n_chunks);
     if (n_chunks)
         host += model->host_prefill;
-    for (size_t i = 0; i < n_chunks; i++)
-        tokens += chunks[i].tokens;
     ns = kvc_step_attention(model, chunks, n_chunks, n_decode, decode_context);
-    ns += kvc_token_table_at(&model->layers, tokens) + kvc_token_table_at(&model->head, n_sampled);
+    ns += layers_ns(model, tokens, tokens_of_all) + kvc_token_table_at(&model->head, n_sampled);
     if (n_chunks && tokens > model->captured_tokens && ns < model->eager_ns)
         ns = model->eager_ns;
     if (host_ns)
@@ -185,7 +207,8 @@ void kvc_step_decode(const struct kvc_step_model *model, uint32_t n_decode, uint
         return;
     }
     kvc_step_line(model, n_decode, context, &c0, &c1, &end);
-    c0 += kvc_token_table_at(&model->layers, n_decode) + kvc_token_table_at(&model->head, n_decode) +
+    c0 += layers_ns(model, n_decode, (uint64_t)model->dp * n_decode) +
+          kvc_token_table_at(&model->head, n_decode) +
           model->decode_per_sequence * (double)n_decode + host;
     *out = kvc_decode_cost_of(c0, c1, end, host);
 }
@@ -241,11 +264,10 @@ uint64_t kvc_step_kv_capacity_bytes(const struct kvc_step_model *model,
 uint32_t kvc_step_flags(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
                         size_t n_chunks, uint32_t n_decode, uint64_t decode_context)
 {
-    uint64_t tokens = n_decode;
+    uint64_t tokens = tokens_of(chunks, n_chunks, n_decode);
     uint32_t flags = 0;
 
     for (size_t i = 0; i < n_chunks; i++) {
-        tokens += chunks[i].tokens;
         if (chunks[i].past)
             flags |= KVC_STEP_PAST;
         if (chunks[i].tokens > MOST_NEW * model->stages)
@@ -300,6 +322,7 @@ void kvc_step_model_destroy(struct kvc_step_model *model)
     if (!model)
         return;
     kvc_free(model->layers.ns);
+    kvc_free(model->shared.ns);
     kvc_free(model->head.ns);
     kvc_free(model->alone.ns);
     kvc_free(model->eight.ns);

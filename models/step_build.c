@@ -10,6 +10,7 @@
 #include "models/step_model.h"
 
 #define MAX_GEMMS 16
+#define PCIE_BELOW 1e11 /* bytes/s of a link between GPUs */
 
 /* Matrix products of a step and how many layers run each. */
 struct products {
@@ -168,16 +169,38 @@ static double allreduce_ns(const struct kvc_step_model *m, const struct parts *p
         return 0;
     if (m->allreduce_measured)
         return kvc_allreduce_ns(&p->allreduce, bytes);
-    /* Rounded from a fit of aiconfigurator's tables @095f58a: eight H100 take 5.4 us in a graph and
-     * reach 195 (vLLM's kernel) to 219 GB/s (NCCL) of the link's 450. */
+    /* Rounded from aiconfigurator's tables @095f58a: eight H100 take 5.4 us in a graph and reach
+     * 195 (vLLM's kernel) to 219 GB/s (NCCL) of the link's 450; two L40S 10 of PCIe's 32 (NCCL). */
+    if (m->gpu.gpu_link_bytes_per_s.value < PCIE_BELOW)
+        return 1e4 + 1e9 * bytes / (0.31 * m->gpu.gpu_link_bytes_per_s.value);
     return 6e3 + 1e9 * bytes / (0.5 * m->gpu.gpu_link_bytes_per_s.value);
+}
+
+/* Routed experts of all layers. */
+static double experts_ns(const struct kvc_step_model *m, const struct parts *p, double tokens)
+{
+    double sparse = m->llm.layers - m->llm.dense_layers;
+
+    if (!m->llm.experts)
+        return 0;
+    return sparse * (m->moe_table ? kvc_moe_ns(&p->moe, tokens) : moe_closed_form_ns(m, tokens));
+}
+
+/* What data-parallel ranks have in common: experts of the tokens of all, and the way to all ranks
+ * or to those of a token's experts, and back: the bytes of an all-reduce. */
+static double shared_ns(const struct kvc_step_model *m, const struct parts *p, double tokens)
+{
+    const struct kvc_llm *l = &m->llm;
+    double each = tokens / m->dp * (m->dp < l->top_k ? m->dp : l->top_k);
+
+    return (l->layers - l->dense_layers) * allreduce_ns(m, p, each * l->hidden * 2.0) +
+           experts_ns(m, p, tokens);
 }
 
 static double layers_ns(const struct kvc_step_model *m, const struct parts *p, double tokens)
 {
     const struct kvc_llm *l = &m->llm;
-    double layers = l->layers, sparse = l->experts ? layers - l->dense_layers : 0;
-    double routed = tokens * m->dp; /* experts see every replica's tokens */
+    double layers = l->layers;
     double ns = layers * elementwise_ns(m, tokens);
 
     if (l->joint_qk_norm) /* as many small kernels again, and both sums of squares from all ranks */
@@ -187,14 +210,9 @@ static double layers_ns(const struct kvc_step_model *m, const struct parts *p, d
         ns += layers * m->engine.elementwise_launch_ns.value;
     if (m->dp == 1)
         ns += 2.0 * layers * allreduce_ns(m, p, tokens * l->hidden * 2.0);
-    else /* to all ranks or to those of its experts, and back: the bytes of an all-reduce */
-        ns += sparse * allreduce_ns(m, p, tokens * l->hidden * 2.0 *
-                                              (m->dp < l->top_k ? m->dp : l->top_k));
     for (size_t i = 0; i < p->products.n; i++)
         ns += p->products.layers[i] * kvc_gemm_ns(&p->products.gemm[i], tokens);
-    if (l->experts)
-        ns += sparse * (m->moe_table ? kvc_moe_ns(&p->moe, routed) : moe_closed_form_ns(m, routed));
-    return ns;
+    return m->dp == 1 ? ns + experts_ns(m, p, tokens) : ns;
 }
 
 /* Least squares under "more tokens are never faster": neighbours that fall are pooled. Measured
@@ -288,10 +306,14 @@ static enum kvc_status fill_tables(struct kvc_step_model *m, const struct parts 
                                    const struct kvc_gemm *head, struct kvc_error *err)
 {
     if (!kvc_token_table_init(&m->layers, KVC_MAX_STEP_TOKENS) ||
-        !kvc_token_table_init(&m->head, KVC_MAX_SAMPLED))
+        !kvc_token_table_init(&m->head, KVC_MAX_SAMPLED) ||
+        (m->dp > 1 && !kvc_token_table_init(&m->shared, KVC_MAX_STEP_TOKENS)))
         return kvc_fail_nomem(err);
-    for (size_t i = 1; i < 17 + (KVC_MAX_STEP_TOKENS - 16) / 16; i++)
+    for (size_t i = 1; i < 17 + (KVC_MAX_STEP_TOKENS - 16) / 16; i++) {
         m->layers.ns[i] = layers_ns(m, p, kvc_token_table_knot(i));
+        if (m->dp > 1)
+            m->shared.ns[i] = shared_ns(m, p, kvc_token_table_knot(i));
+    }
     m->layers.ns[0] = m->layers.ns[1];
     for (size_t i = 1; i < 17 + (KVC_MAX_SAMPLED - 16) / 16; i++) {
         double sampled = kvc_token_table_knot(i);
@@ -300,7 +322,8 @@ static enum kvc_status fill_tables(struct kvc_step_model *m, const struct parts 
             kvc_gemm_ns(head, sampled) +
             (m->tp > 1 ? 0.5 * allreduce_ns(m, p, sampled * m->llm.vocab * 2.0) : 0);
     }
-    if (!kvc_token_table_finish(&m->layers, 0) || !kvc_token_table_finish(&m->head, 1))
+    if (!kvc_token_table_finish(&m->layers, 0) || !kvc_token_table_finish(&m->head, 1) ||
+        (m->dp > 1 && !kvc_token_table_finish(&m->shared, 0)))
         return kvc_fail_nomem(err);
     return m->stages == 1 || fill_hops(m, p) ? KVC_OK : kvc_fail_nomem(err);
 }

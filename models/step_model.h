@@ -39,6 +39,7 @@ struct kvc_step_model {
 
     struct kvc_token_table
         layers; /* matrix products, elementwise, experts, all-reduce of all layers */
+    struct kvc_token_table shared; /* dp > 1: experts and exchange, by the tokens of all ranks */
     struct kvc_token_table head; /* lm_head and the gather of its logits, over sampled sequences */
     /* pipeline stages: the slowest's and the last one's share of the layers; a batch of so many
      * tokens handed on, by the slowest of the hops and by all of them (step_pipeline.c) */
@@ -76,7 +77,7 @@ uint32_t kvc_token_table_knot(size_t i);
 bool kvc_make_monotone(double *v, size_t n);
 enum kvc_status kvc_step_build_attention(struct kvc_step_model *m, struct kvc_error *err);
 
-double kvc_token_table_at(const struct kvc_token_table *t, uint32_t tokens);
+double kvc_token_table_at(const struct kvc_token_table *t, uint64_t tokens);
 /* Attention of a step; decode attention as c0 + c1 context, up to *end, and what is fixed in c0. */
 double kvc_step_attention(const struct kvc_step_model *m, const struct kvc_chunk *chunks,
                           size_t n_chunks, uint32_t n_decode, uint64_t decode_context);

@@ -30,8 +30,9 @@ printf '{"engine_kwargs": {"model": "meta-llama/Llama-3.1-8B", "max_num_seqs": 8
 report $? "meta.json beside the log names model, GPU and flags"
 grep -q 'engine.max_seqs 8' "$dir/err" && awk -F'|' '/^\| TTFT|^\| E2E/ { n++; if ($5 + 0 > 0.05 || $5 + 0 < -0.05) bad = 1 } END { exit !(n == 8 && !bad) }' "$dir/out"
 report $? "an engine's clock is met without the front end"
-printf '{"engine_kwargs": {"data_parallel_size": 2, "enable_expert_parallel": true}}' > "$dir/meta.json"
-refused "experts dealt to data-parallel ranks are refused" 3 "data-parallel" validate --requests "$dir/requests.jsonl" "$dir/log.jsonl" --model llama-3.1-8b --gpu h100-sxm
+printf '{"engine_kwargs": {"model": "Qwen/Qwen3-30B-A3B-Instruct-2507", "data_parallel_size": 2, "enable_expert_parallel": true}}' > "$dir/meta.json"
+"$kvcast" validate --requests "$dir/requests.jsonl" "$dir/log.jsonl" --gpu h100-sxm > "$dir/out" 2> "$dir/err" && grep -q 'cluster.dp 2, cluster.ep 2' "$dir/err"
+report $? "ranks that share the experts step together"
 rm "$dir/meta.json"
 refused "a profile that is not there" 3 "none.json: can.t open" validate --requests "$dir/requests.jsonl" "$dir/log.jsonl" --model llama-3.1-8b --gpu h100-sxm --profile "$dir/none.json"
 refused "a model is needed" 2 "model" validate --requests "$dir/requests.jsonl" "$dir/log.jsonl"

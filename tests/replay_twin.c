@@ -204,8 +204,7 @@ static void join(struct twin *tw, struct req *r)
         rep->waiting.at[i - 1] = r;
     }
     r->state = REQ_WAITING;
-    if (!rep->busy)
-        rep->due = tw->now;
+    step_wake(tw, rep);
 }
 
 static void arrive(struct twin *tw, struct req *r)
@@ -368,7 +367,7 @@ static void create(struct twin *tw)
         for (uint32_t off = 1; off < t->seg_len[s]; off++)
             tw->node_parent[base + off] = base + off - 1;
     }
-    tw->n_rep = tw->sc->cluster.replicas;
+    tw->n_rep = tw->sc->cluster.replicas * tw->sc->cluster.dp;
     tw->rep = twin_alloc(tw->n_rep, sizeof *tw->rep);
     for (uint32_t i = 0; i < tw->n_rep; i++) {
         tw->rep[i].index = i;

@@ -99,25 +99,38 @@ static void v4_multi_turn(void **state)
 
 /* Of each level. KVC_TEST_CASES, KVC_TEST_SEED and KVC_TEST_LEVEL choose others. */
 #define CASES 200
+#define GROUP_CASES 8
 
-static void agree(enum case_level level, uint64_t n)
+static bool wanted(enum case_level level)
+{
+    const char *only = getenv("KVC_TEST_LEVEL");
+
+    return !only || strtoul(only, NULL, 10) == level;
+}
+
+/* One GPU a replica, or one of each stage; or groups of so many data-parallel ranks. */
+static void set_gpus(struct kvc_scenario *base, uint64_t seed, uint32_t ranks)
+{
+    base->cluster.tp = seed % 4 == 3 && ranks == 1 ? 2 : 1;
+    base->cluster.pp = seed % 5 == 4 && ranks == 1 ? 2 + (uint32_t)seed % 3 : 1;
+    base->cluster.dp = ranks;
+    base->cluster.ep = ranks % 2 || seed % 2 ? 1 : ranks; /* experts cut or dealt */
+}
+
+static void agree_of(uint32_t ranks, enum case_level level, uint64_t n)
 {
     struct kvc_scenario *base = replay_base_scenario();
     const char *from = getenv("KVC_TEST_SEED"), *many = getenv("KVC_TEST_CASES");
-    const char *only = getenv("KVC_TEST_LEVEL");
     uint64_t seed = from ? strtoull(from, NULL, 10) : 1, failed = 0;
     char text[256];
 
-    if (only && strtoul(only, NULL, 10) != level) {
-        kvc_scenario_destroy(base);
-        skip();
-    }
+    if (ranks > 1)
+        assert_int_equal(kvc_scenario_set(base, "model", "qwen3-30b-a3b", NULL), KVC_OK);
     n = many ? strtoull(many, NULL, 10) : n;
     for (uint64_t i = 0; i < n && failed < 3; i++) {
         struct replay_case c;
 
-        base->cluster.tp = (seed + i) % 4 == 3 ? 2 : 1;
-        base->cluster.pp = (seed + i) % 5 == 4 ? 2 + (uint32_t)(seed + i) % 3 : 1;
+        set_gpus(base, seed + i, ranks);
         replay_case_make(&c, seed + i, level, base, replay_kv_bytes(base));
         if (!replay_case_differs(&c, text, sizeof text))
             continue;
@@ -130,6 +143,21 @@ static void agree(enum case_level level, uint64_t n)
     }
     kvc_scenario_destroy(base);
     assert_int_equal(failed, 0);
+}
+
+static void agree(enum case_level level, uint64_t n)
+{
+    if (!wanted(level))
+        skip();
+    agree_of(1, level, n);
+}
+
+static void agrees_on_groups(void **state)
+{
+    (void)state;
+    for (int level = CASE_ONE_REPLICA; level <= CASE_RULES; level++)
+        if (wanted((enum case_level)level))
+            agree_of(2 + (uint32_t)level % 3, (enum case_level)level, GROUP_CASES);
 }
 
 static void agrees_on_one_replica(void **state)
@@ -307,6 +335,45 @@ static void faster_link_never_hurts(void **state)
     kvc_scenario_destroy(base);
 }
 
+/* Two ranks with a prompt each: both have their token when the slower one's attention and products,
+ * and the experts for the tokens of both, are done. Alike ones take what a step of such ranks is. */
+static void ranks_end_with_the_slowest(void **state)
+{
+    struct kvc_scenario *sc = replay_base_scenario();
+
+    (void)state;
+    assert_int_equal(kvc_scenario_set(sc, "model", "qwen3-30b-a3b", NULL), KVC_OK);
+    assert_int_equal(kvc_scenario_set(sc, "cluster.dp", "2", NULL), KVC_OK);
+    assert_int_equal(kvc_scenario_set(sc, "engine.kv_cache_memory", "1GiB", NULL), KVC_OK);
+    for (uint32_t longer = 0; longer <= 1000; longer += 1000) {
+        struct tiny_row rows[2] = {row(0, 1000 - longer / 2, ""), row(0, 1000 + longer / 2, "")};
+        struct kvc_trace *t = tiny_trace(rows, 2, 4, true);
+        struct kvc_result *r = replay_run_engine(t, sc, false);
+        struct twin_setup setup;
+        struct kvc_step_model *model;
+        uint64_t most = 0;
+
+        assert_non_null(r);
+        assert_true(twin_setup_from_scenario(&setup, sc, &model));
+        for (int i = 0; i < 2; i++) {
+            const struct kvc_chunk chunk = {rows[i].input_tokens, 0};
+            uint64_t own = kvc_step_rank_ns(model, &chunk, 1, 0, 0, 1, 2000, NULL);
+
+            if (!longer)
+                assert_int_equal(own, kvc_step_ns(model, &chunk, 1, 0, 0, 1, NULL));
+            most = own > most ? own : most;
+        }
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(r->requests[i].replica, i);
+            assert_int_equal(r->requests[i].ttft_ns, most + kvc_step_front_ns(model));
+        }
+        kvc_step_model_destroy(model);
+        kvc_result_destroy(r);
+        tiny_trace_free(t);
+    }
+    kvc_scenario_destroy(sc);
+}
+
 static void oversized_requests_end(void **state)
 {
     struct kvc_scenario *sc = replay_base_scenario();
@@ -343,10 +410,12 @@ int main(void)
         cmocka_unit_test(agrees_on_tiers),
         cmocka_unit_test(agrees_on_tenants),
         cmocka_unit_test(agrees_on_rules),
+        cmocka_unit_test(agrees_on_groups),
         cmocka_unit_test(hits_and_causes_are_all_input),
         cmocka_unit_test(equal_runs_are_equal),
         cmocka_unit_test(empty_tier_is_none),
         cmocka_unit_test(faster_link_never_hurts),
+        cmocka_unit_test(ranks_end_with_the_slowest),
         cmocka_unit_test(oversized_requests_end),
     };
 

@@ -75,12 +75,12 @@ static void defaults(struct kvc_scenario *sc, struct twin_setup *setup, uint64_t
     sc->engine.max_seqs = 64;
     sc->engine.prefix_caching = sc->engine.chunked_prefill = true;
     sc->engine.reserve_full_prompt = sc->engine.unhashed_first = true;
-    sc->cluster.replicas = sc->cluster.tp = sc->cluster.pp = 1;
+    sc->cluster.replicas = sc->cluster.dp = sc->cluster.tp = sc->cluster.pp = 1;
     sc->arrivals.scale = 1.0;
     memset(setup, 0, sizeof *setup);
     setup->pages = pages;
     setup->kv_bytes_per_token = 1000;
-    setup->clock = (struct twin_clock){NULL, toy_step, toy_decode, 0, NULL};
+    setup->clock = (struct twin_clock){NULL, toy_step, toy_decode, 0, NULL, NULL};
     setup->router = &first_router;
 }
 

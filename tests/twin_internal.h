@@ -188,6 +188,8 @@ void waiting_leaves(struct replica *rep, const struct req *r, bool admitted);
 
 /* ---- scheduler ---- */
 void step_due(struct twin *tw, struct replica *rep);
+/* Something can run now, unless a step is under way. */
+void step_wake(struct twin *tw, struct replica *rep);
 void twin_end(struct twin *tw, struct req *r, enum kvc_outcome outcome);
 
 /* Rules of the scenario (twin_rules.c). */

@@ -25,6 +25,14 @@ static uint64_t model_spacing(const void *user, const struct kvc_chunk *chunks, 
     return kvc_step_spacing_ns(user, chunks, n_chunks, n_decode, context, n_sampled, batches);
 }
 
+static uint64_t model_rank(const void *user, const struct kvc_chunk *chunks, size_t n_chunks,
+                           uint32_t n_decode, uint64_t context, uint32_t n_sampled,
+                           uint64_t tokens_of_all, uint64_t *host_ns)
+{
+    return kvc_step_rank_ns(user, chunks, n_chunks, n_decode, context, n_sampled, tokens_of_all,
+                            host_ns);
+}
+
 /* A link whose devices move operations of op bytes, depth of them under way on each (0: enough). */
 static void figures(struct twin_link *out, const struct kvc_link_profile *l, double op,
                     double depth, double devices)
@@ -87,7 +95,7 @@ bool twin_setup_from_scenario(struct twin_setup *out, const struct kvc_scenario 
     const struct kvc_gpu *gpu = kvc_gpu_find(sc->cluster.gpu);
     struct kvc_step_config config = {.llm = llm, .gpu = gpu, .backend = sc->engine.backend,
                                      .tp = sc->cluster.tp, .pp = sc->cluster.pp,
-                                     .ep = sc->cluster.ep,
+                                     .ep = sc->cluster.ep, .dp = sc->cluster.dp,
                                      .batch_tokens = sc->engine.max_batched_tokens,
                                      .gpus_per_node = sc->cluster.gpus_per_node};
     const struct kvc_link_profile *host = gpu ? kvc_link_find(gpu->host_link) : NULL;
@@ -103,7 +111,7 @@ bool twin_setup_from_scenario(struct twin_setup *out, const struct kvc_scenario 
     page_bytes = out->kv_bytes_per_token * sc->engine.page_tokens;
     out->pages = sc->engine.kv_cache_memory_bytes / page_bytes - 1;
     out->clock = (struct twin_clock){*model, model_step, model_decode, kvc_step_front_ns(*model),
-                                     model_spacing};
+                                     model_spacing, model_rank};
     out->router = kvc_router_named(sc->router.policy);
     figures(&out->links[0], host, (double)page_bytes / devices, 0, devices);
     for (int k = 0; k < 3; k++)

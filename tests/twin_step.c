@@ -386,7 +386,8 @@ static void late(struct replica *rep, const struct kvc_chunk *chunks, size_t n,
     }
 }
 
-static void start_step(struct twin *tw, struct replica *rep)
+/* One of a group of data-parallel ranks, all of which compute so many tokens: 0, alone. */
+static void start_step(struct twin *tw, struct replica *rep, uint64_t tokens_of_all)
 {
     struct kvc_chunk *chunks = twin_alloc(rep->running.n, sizeof *chunks);
     size_t n_chunks = 0;
@@ -406,7 +407,11 @@ static void start_step(struct twin *tw, struct replica *rep)
         }
         n_sampled += r->c + r->sched == r->N;
     }
-    if (n_chunks) {
+    if (tokens_of_all) {
+        rep->due = tw->now + tw->setup->clock.rank(tw->setup->clock.user, chunks, n_chunks,
+                                                   n_decode, context, n_sampled, tokens_of_all,
+                                                   &host);
+    } else if (n_chunks) {
         rep->due = tw->now + tw->setup->clock.step(tw->setup->clock.user, chunks, n_chunks,
                                                    n_decode, context, n_sampled, &host);
         rep->stretch = false;
@@ -460,7 +465,8 @@ static bool schedule(struct twin *tw, struct replica *rep)
     return preempted;
 }
 
-void step_due(struct twin *tw, struct replica *rep)
+/* Whether there is something to compute next. */
+static bool next_step(struct twin *tw, struct replica *rep)
 {
     bool preempted, any;
 
@@ -476,14 +482,55 @@ void step_due(struct twin *tw, struct replica *rep)
     rep->n_evicted = 0;
     if (rep->running.n > tw->out->peak_running)
         tw->out->peak_running = rep->running.n;
-    if (any)
-        start_step(tw, rep);
-    else if (preempted)
+    if (!any && preempted)
         rep->due = tw->now; /* not in the page: whoever else can run now does */
     if (!any && !preempted) {
         rep->ratio = TWIN_RATIO;
         rep->falls = 0;
     }
+    return any;
+}
+
+/* All ranks schedule in turn, those with work begin at once, and the slowest ends the step of all;
+ * the first one is due for them. */
+static void step_group(struct twin *tw, struct replica *first, uint32_t ranks)
+{
+    uint64_t all = 0, end = KVC_TIME_NONE;
+
+    for (struct replica *rep = first; rep < first + ranks; rep++) {
+        bool any;
+
+        do
+            any = next_step(tw, rep);
+        while (rep->due == tw->now);
+        for (uint32_t i = 0; any && i < rep->running.n; i++)
+            all += rep->running.at[i]->sched;
+    }
+    for (struct replica *rep = first; rep < first + ranks; rep++) {
+        if (!any_scheduled(rep))
+            continue;
+        start_step(tw, rep, all);
+        end = end == KVC_TIME_NONE || rep->due > end ? rep->due : end;
+        rep->due = KVC_TIME_NONE;
+    }
+    first->due = end;
+}
+
+void step_due(struct twin *tw, struct replica *rep)
+{
+    if (tw->sc->cluster.dp > 1)
+        step_group(tw, rep, tw->sc->cluster.dp);
+    else if (next_step(tw, rep))
+        start_step(tw, rep, 0);
+}
+
+void step_wake(struct twin *tw, struct replica *rep)
+{
+    uint32_t ranks = tw->sc->cluster.dp;
+    struct replica *first = &tw->rep[rep->index / ranks * ranks];
+
+    if (ranks > 1 ? first->due == KVC_TIME_NONE : !rep->busy)
+        first->due = tw->now;
 }
 
 /* All transfers of a parked request have ended. */
@@ -502,6 +549,5 @@ void step_load_done(struct twin *tw, struct req *r)
         rep->ready.at[i] = rep->ready.at[i - 1];
     rep->ready.at[i] = r;
     r->state = REQ_READY;
-    if (!rep->busy)
-        rep->due = tw->now;
+    step_wake(tw, rep);
 }

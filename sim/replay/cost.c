@@ -65,7 +65,7 @@ void kvc_collect_cost(const struct kvc_engine *e, struct kvc_result *r)
     const struct kvc_gpu *gpu = kvc_gpu_find(sc->cluster.gpu);
     const struct kvc_prices *p = kvc_prices_default();
     double gpus_per_replica = (double)sc->cluster.tp * sc->cluster.pp;
-    double gpus = gpus_per_replica * sc->cluster.replicas;
+    double gpus = gpus_per_replica * e->n_replicas;
     double hours = (double)e->end_ns * 1e-9 / 3600, busy_s = 0;
     struct kvc_cost *c = &r->cost;
 

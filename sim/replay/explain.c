@@ -351,9 +351,11 @@ enum kvc_status kvc_collect_explain(const struct kvc_engine *e, struct kvc_resul
     const struct kvc_llm *llm = kvc_llm_find(e->sc->model);
     const struct kvc_gpu *gpu = kvc_gpu_find(e->sc->cluster.gpu);
     uint32_t gpus = e->sc->cluster.tp * e->sc->cluster.pp;
-    snprintf(r->title, sizeof(r->title), "%s %s, KV %s, on %u x %s (%u replica%s of %u)", llm->name,
-             e->sc->weights_dtype, e->sc->kv_dtype, gpus * e->n_replicas, gpu->name, e->n_replicas,
-             e->n_replicas == 1 ? "" : "s", gpus);
+    uint32_t replicas = e->sc->cluster.replicas, ranks = e->sc->cluster.dp;
+    snprintf(r->title, sizeof(r->title), "%s %s, KV %s, on %u x %s (%u replica%s of %u%s)",
+             llm->name, e->sc->weights_dtype, e->sc->kv_dtype, gpus * e->n_replicas, gpu->name,
+             replicas, replicas == 1 ? "" : "s", gpus * ranks,
+             ranks > 1 ? " data-parallel ranks" : "");
     explain_traffic(&n, e, &stats);
     kvc_step_explain(e->model, assume, &n);
     explain_tiers(&n, e);

@@ -51,6 +51,7 @@ static enum kvc_status init_model(struct kvc_engine *e, uint64_t *pages, struct 
     const struct kvc_scenario *sc = e->sc;
     struct kvc_step_config config = {.backend = sc->engine.backend, .tp = sc->cluster.tp,
                                      .pp = sc->cluster.pp, .ep = sc->cluster.ep,
+                                     .dp = sc->cluster.dp,
                                      .kv_resident = sc->engine.kv_resident,
                                      .batch_tokens = sc->engine.max_batched_tokens,
                                      .gpus_per_node = sc->cluster.gpus_per_node};
@@ -152,7 +153,7 @@ static enum kvc_status init_tenants(struct kvc_engine *e, uint64_t pages, struct
 static enum kvc_status init_replicas(struct kvc_engine *e, uint64_t pages, struct kvc_error *err)
 {
     uint32_t gpus = e->sc->cluster.tp * e->sc->cluster.pp;
-    uint32_t per_node = e->sc->cluster.gpus_per_node ? e->sc->cluster.gpus_per_node : gpus;
+    uint32_t per_node = e->sc->cluster.gpus_per_node;
     struct kvc_eviction order;
     enum kvc_status st = kvc_eviction_of(e->sc->hbm_policy, &order, err);
     if (st != KVC_OK)
@@ -179,7 +180,7 @@ enum kvc_status kvc_engine_open(struct kvc_engine *e, struct kvc_error *err)
 {
     e->block_tokens = e->trace->block_tokens;
     e->page_tokens = e->sc->engine.page_tokens;
-    e->n_replicas = e->sc->cluster.replicas;
+    e->n_replicas = e->sc->cluster.replicas * e->sc->cluster.dp;
     e->free_job = e->looking = KVC_NONE;
     e->first_tier = KVC_LOWER_TIERS;
     e->router_rng = kvc_rng_stream(e->sc->seed, "router");

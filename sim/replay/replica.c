@@ -343,7 +343,17 @@ static void note_late(struct kvc_engine *e, struct kvc_replica *r, uint64_t cont
     }
 }
 
-static void start_mixed(struct kvc_engine *e, struct kvc_replica *r)
+/* Tokens that the coming step computes. */
+static uint64_t step_tokens(const struct kvc_engine *e, const struct kvc_replica *r)
+{
+    uint64_t tokens = decodes_in_step(r);
+    for (size_t i = 0; i < r->n_chunks; i++)
+        tokens += e->jobs[r->chunk_jobs[i]].chunk;
+    return tokens;
+}
+
+/* A step by itself; tokens_of_all: with those of all ranks that step together. */
+static void start_mixed(struct kvc_engine *e, struct kvc_replica *r, uint64_t tokens_of_all)
 {
     uint32_t n_decode = decodes_in_step(r), sampled = n_decode;
     if (!kvc_grow((void **)&e->chunks, &e->cap_chunks, r->n_chunks, sizeof(*e->chunks))) {
@@ -359,8 +369,8 @@ static void start_mixed(struct kvc_engine *e, struct kvc_replica *r)
     r->anchored = false;
     r->target = r->steps + !r->alone;
     uint64_t context = n_decode ? decode_context(r, r->steps) : 0;
-    r->due_ns = e->now + kvc_step_ns(e->model, e->chunks, r->n_chunks, n_decode, context,
-                                     sampled, &r->mixed_host_ns);
+    r->due_ns = e->now + kvc_step_rank_ns(e->model, e->chunks, r->n_chunks, n_decode, context,
+                                          sampled, tokens_of_all, &r->mixed_host_ns);
     if (e->sc->cluster.pp > 1)
         note_late(e, r, context, sampled);
 }
@@ -422,7 +432,9 @@ static void start_decode(struct kvc_engine *e, struct kvc_replica *r)
     r->due_ns = step_end(r, r->target);
 }
 
-void kvc_replica_run_due(struct kvc_engine *e, struct kvc_replica *r)
+/* Ends the step under way and schedules the next; false when there is none, or no memory: then the
+ * heaps may lack what follows counts on. */
+static bool next_step(struct kvc_engine *e, struct kvc_replica *r)
 {
     e->scheduling = r->id;
     if (r->busy)
@@ -430,20 +442,50 @@ void kvc_replica_run_due(struct kvc_engine *e, struct kvc_replica *r)
     kvc_replica_schedule(e, r);
     kvc_tiers_store_evicted(e, r);
     e->scheduling = KVC_NONE;
-    if (e->nomem)
-        return; /* the heaps may lack what follows counts on */
     r->started_ns = e->now;
-    if (r->n_chunks)
-        start_mixed(e, r);
-    else if (r->n_decode)
-        start_decode(e, r);
-    else {
-        r->anchored = false;
-        r->output_ratio = KVC_OUTPUT_RATIO;
-        r->ratio_step = r->steps;
+    if (r->n_chunks || r->n_decode)
+        return !e->nomem;
+    r->anchored = false;
+    r->output_ratio = KVC_OUTPUT_RATIO;
+    r->ratio_step = r->steps;
+    return false;
+}
+
+/* Data-parallel ranks: what one computes, the experts of all wait for, so that each step is one of
+ * all and lasts as long as the slowest. The first of them stands for all where they are due. */
+static void run_group(struct kvc_engine *e, struct kvc_replica *first)
+{
+    uint64_t tokens = 0, end = KVC_TIME_NONE;
+    struct kvc_replica *last = first + e->sc->cluster.dp - 1;
+    for (struct kvc_replica *r = first; r <= last; r++)
+        if (next_step(e, r))
+            tokens += step_tokens(e, r);
+    for (struct kvc_replica *r = first; r <= last && !e->nomem; r++) {
+        r->busy = r->n_chunks || r->n_decode;
+        if (!r->busy)
+            continue;
+        start_mixed(e, r, tokens);
+        end = end == KVC_TIME_NONE || r->due_ns > end ? r->due_ns : end;
+    }
+    for (struct kvc_replica *r = first; r <= last; r++)
+        r->due_ns = end;
+    kvc_engine_due(e, first, end);
+}
+
+void kvc_replica_run_due(struct kvc_engine *e, struct kvc_replica *r)
+{
+    if (e->sc->cluster.dp > 1) {
+        run_group(e, r);
+        return;
+    }
+    if (!next_step(e, r)) {
         kvc_engine_due(e, r, KVC_TIME_NONE);
         return;
     }
+    if (r->n_chunks)
+        start_mixed(e, r, step_tokens(e, r));
+    else
+        start_decode(e, r);
     r->batch_changed = false;
     r->busy = true;
     kvc_engine_due(e, r, r->due_ns);
@@ -453,7 +495,12 @@ void kvc_replica_run_due(struct kvc_engine *e, struct kvc_replica *r)
  * ends, unless it would have to queue behind a request that waits for pages or a slot. */
 static void wake(struct kvc_engine *e, struct kvc_replica *r, bool queues)
 {
-    if (!r->busy) {
+    uint32_t ranks = e->sc->cluster.dp;
+    if (ranks > 1) { /* what is idle of a group steps with the others when they do */
+        struct kvc_replica *first = r - r->id % ranks;
+        if (first->heap_pos == KVC_NONE)
+            kvc_engine_due(e, first, e->now);
+    } else if (!r->busy) {
         kvc_engine_due(e, r, e->now);
     } else if (!r->mixed && !(queues && r->blocked)) {
         r->target = step_at(r, e->now);

@@ -17,6 +17,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MOST_RANKS 65536
+
 static size_t index_of(const struct kvc_scenario_key *key)
 {
     size_t n;
@@ -569,6 +571,9 @@ enum kvc_status kvc_scenario_check(const struct kvc_scenario *s, struct kvc_erro
         return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "engine.publish",
                            "no engine with engine.prefill first shows KV that is not computed yet: "
                            "set it to inserted or computed");
+    if ((uint64_t)s->cluster.dp * s->cluster.replicas > MOST_RANKS)
+        return kvc_fail_at(err, KVC_ERR_LIMIT, NULL, 0, "cluster.dp",
+                           "more than %d data-parallel ranks in all replicas", MOST_RANKS);
     if (s->arrivals.mode == KVC_ARRIVALS_CLOSED && !s->arrivals.concurrency)
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "arrivals.concurrency",
                            "closed arrivals need it: how many sessions are active at once?");

@@ -92,7 +92,7 @@ struct kvc_scenario {
     } engine;
     struct {
         char gpu[KVC_NAME_MAX];
-        uint32_t tp, pp, ep, replicas, gpus_per_node;
+        uint32_t tp, pp, ep, dp, replicas, gpus_per_node;
     } cluster;
     char hbm_policy[KVC_SPEC_MAX];
     uint64_t hbm_ttl_ns;

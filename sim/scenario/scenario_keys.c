@@ -139,6 +139,9 @@ static const struct kvc_scenario_key keys[] = {
     U32("cluster.tp", "tp", cluster.tp, 1, 1024, "1", "tensor-parallel GPUs of a replica"),
     U32("cluster.pp", NULL, cluster.pp, 1, 1024, "1", "pipeline stages of a replica"),
     U32("cluster.ep", NULL, cluster.ep, 1, 1024, "1", "expert-parallel GPUs of a replica"),
+    U32("cluster.dp", NULL, cluster.dp, 1, 1024, "1",
+        "data-parallel ranks of a replica: each schedules its own requests, all step together and "
+        "share the experts"),
     U32("cluster.replicas", "replicas", cluster.replicas, 1, 65536, "1", "engine instances"),
     U32("cluster.gpus_per_node", NULL, cluster.gpus_per_node, 1, 1024, "8", "GPUs of a node"),
 

@@ -370,7 +370,8 @@ void kvc_engine_rows_clear(struct kvc_engine_rows *rows)
 
 const struct kvc_llm *kvc_engine_row_llm(const struct kvc_engine_row *row)
 {
-    static const char *const formats[] = {"FP8", "NVFP4", "FP4", "INT4", "Instruct", NULL};
+    static const char *const formats[] = {"FP8", "NVFP4", "FP4", "INT4", "Instruct", "2507",
+                                          NULL};
     char name[KVC_ROW_NAME];
 
     memcpy(name, row->model, sizeof name);

@@ -87,6 +87,24 @@ static void set_room(struct meta *m, const struct kvc_jval *cache, const struct 
     set_count(m, "engine.page_tokens", cache, "block_size");
 }
 
+/* Ranks with experts share them and step together; others have nothing in common. */
+static void set_ranks(struct meta *m, const struct kvc_jval *flags, bool experts)
+{
+    const struct kvc_jval *parallel = kvc_jval_member(flags, "enable_expert_parallel");
+    uint64_t tp = 1, dp = 1;
+    bool dealt = false;
+    char text[24];
+
+    set_count(m, experts ? "cluster.dp" : "cluster.replicas", flags, "data_parallel_size");
+    count(flags, "tensor_parallel_size", &tp);
+    count(flags, "data_parallel_size", &dp);
+    if (!experts || !parallel || !kvc_jval_bool(parallel, &dealt) || !dealt || tp > 1024 ||
+        dp > 1024)
+        return;
+    snprintf(text, sizeof text, "%llu", (unsigned long long)(tp * dp));
+    set(m, "cluster.ep", text);
+}
+
 static void apply(struct meta *m, const struct kvc_jval *root)
 {
     const struct kvc_jval *flags = kvc_jval_member(root, "engine_kwargs");
@@ -96,24 +114,14 @@ static void apply(struct meta *m, const struct kvc_jval *root)
         find_llm(model ? model : kvc_profile_string(root, "model"));
     const struct kvc_gpu *gpu = find_gpu(kvc_profile_string(device, "device_name"));
     const char *kv = kvc_profile_string(flags, "kv_cache_dtype");
-    uint64_t tp = 1, dp = 1;
-    bool dealt = false;
+    uint64_t tp = 1;
 
-    count(flags, "data_parallel_size", &dp);
-    if (dp > 1 && kvc_jval_member(flags, "enable_expert_parallel") &&
-        kvc_jval_bool(kvc_jval_member(flags, "enable_expert_parallel"), &dealt) && dealt) {
-        m->status = kvc_fail(m->err, KVC_ERR_UNSUPPORTED,
-                             "the log's engine deals its experts to %llu data-parallel ranks that "
-                             "step together, which a replay does not know; a log without meta.json "
-                             "beside it is replayed as the keys say", (unsigned long long)dp);
-        return;
-    }
     if (llm)
         set(m, "model", llm->name);
     if (gpu)
         set(m, "cluster.gpu", gpu->id);
     set_count(m, "cluster.tp", flags, "tensor_parallel_size");
-    set_count(m, "cluster.replicas", flags, "data_parallel_size");
+    set_ranks(m, flags, llm && llm->experts);
     set_count(m, "engine.max_seqs", flags, "max_num_seqs");
     set_count(m, "engine.max_batched_tokens", flags, "max_num_batched_tokens");
     if (kv && strncmp(kv, "fp8", 3) == 0)
