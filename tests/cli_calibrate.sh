@@ -142,7 +142,11 @@ refused "a file cut short is called so" 3 "cut.json:.*If it was cut short, run t
 # Prometheus: two scrapes
 scrape() { # requests, ttft sum, queue sum, itl sum, itl count, steps
     printf '# TYPE vllm:time_to_first_token_seconds histogram\n'
+    printf 'vllm:time_to_first_token_seconds_bucket{engine="0",model_name="m",le="0.25"} %s\n' $(($1 / 2))
     printf 'vllm:time_to_first_token_seconds_bucket{engine="0",model_name="m",le="+Inf"} %s\n' $1
+    printf 'vllm:inter_token_latency_seconds_bucket{engine="0",model_name="m",le="0.01"} %s\n' $(($5 / 4))
+    printf 'vllm:inter_token_latency_seconds_bucket{engine="0",model_name="m",le="0.025"} %s\n' $5
+    printf 'vllm:inter_token_latency_seconds_bucket{engine="0",model_name="m",le="+Inf"} %s\n' $5
     printf 'vllm:time_to_first_token_seconds_sum{engine="0",model_name="m"} %s\nvllm:time_to_first_token_seconds_count{engine="0",model_name="m"} %s\n' $2 $1
     [ -z "$3" ] || printf 'vllm:request_queue_time_seconds_sum{engine="0",model_name="m"} %s\nvllm:request_queue_time_seconds_count{engine="0",model_name="m"} %s\n' $3 $1
     printf 'vllm:inter_token_latency_seconds_sum{engine="0",model_name="m"} %s\nvllm:inter_token_latency_seconds_count{engine="0",model_name="m"} %s\n' $4 $5
@@ -156,6 +160,10 @@ scrape 300 64 "" 620 60000 7500 > "$dir/m2"
 report $? "two scrapes are an interval"
 grep -q '200 requests of 1000 + 200 tokens, 0 % of the prompts cached, batch 8, TTFT 220 ms, 10.5 ms between tokens' "$dir/out"
 report $? "its means are printed"
+grep -q 'by its buckets TTFT P50, P90, P99 250, over 250, over 250 ms, between tokens P50, P90, P99 15, 23, 24.8 ms' "$dir/out"
+report $? "and the quantiles of its buckets"
+grep -q 'a step without prompts, .* ms by the fit, lies .* the bucket of its median' "$dir/out"
+report $? "the median between tokens checks the fit"
 grep -q 'not told by these measurements' "$dir/out"
 report $? "one interval does not tell all constants"
 "$kvcast" calibrate --prometheus "$dir/m0" --prometheus "$dir/m2" $served -o "$dir/m.json" 2> "$dir/err" | grep -q 'TTFT is waiting, prefill and front end in one'

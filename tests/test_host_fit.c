@@ -225,9 +225,113 @@ static void names_of_sglang_and_of_versions(void **state)
     unlink(path);
 }
 
+/* ---- buckets ---- */
+
+static struct kvc_histogram buckets(const double (*le_count)[2], size_t n)
+{
+    struct kvc_histogram h = {0};
+
+    for (size_t i = 0; i < n; i++)
+        assert_true(kvc_histogram_add(&h, le_count[i][0], le_count[i][1]));
+    return h;
+}
+
+static void expect_quantile(const struct kvc_histogram *h, double q, double value, double low,
+                            double high)
+{
+    struct kvc_histogram_value v = kvc_histogram_quantile(h, q);
+
+    assert_true(fabs(v.value - value) < 1e-12 && v.low == low && v.high == high);
+}
+
+/* histogram_quantile by hand: evenly within a bucket, from 0 in the first, the last bound beyond. */
+static void quantiles_are_promql_s(void **state)
+{
+    static const double before[][2] = {{INFINITY, 50}, {1, 10}, {4, 40}, {2, 30}};
+    static const double after[][2] = {{1, 12}, {2, 38}, {4, 50}, {INFINITY, 60}};
+    struct kvc_histogram a = buckets(before, 4), b = buckets(after, 4), between;
+
+    (void)state;
+    expect_quantile(&a, 0.5, 1.75, 1, 2);       /* 25: 15 of the 20 between 1 and 2 */
+    expect_quantile(&a, 0.1, 0.5, 0, 1);        /* 5 of the first 10 */
+    expect_quantile(&a, 0.8, 4, 2, 4);
+    expect_quantile(&a, 0.99, 4, 4, INFINITY);
+    assert_true(kvc_histogram_between(&between, &a, &b));
+    expect_quantile(&between, 0.5, 1.5, 1, 2);  /* 2, 6, 2 and 0 came */
+    expect_quantile(&between, 0.9, 3, 2, 4);    /* rank 9: half of the 2 between 2 and 4 */
+    assert_false(kvc_histogram_between(&between, &b, &a));
+    b.n--;
+    assert_false(kvc_histogram_between(&between, &a, &b));
+    assert_true(isnan(kvc_histogram_quantile(&b, 0.5).value)); /* no +Inf */
+    assert_true(kvc_histogram_between(&between, &a, &a));
+    assert_true(isnan(kvc_histogram_quantile(&between, 0.5).value)); /* nothing came */
+}
+
+/* Values drawn evenly: where bounds are dense the quantile is the law's, and the value of that rank
+ * always lies in the bucket that is named. */
+static void quantiles_are_those_of_values(void **state)
+{
+    double value[1000];
+    uint64_t rng = kvc_rng_stream(7, "buckets");
+    struct kvc_histogram even = {0}, odd = {0};
+
+    (void)state;
+    for (size_t i = 0; i < 1000; i++) {
+        value[i] = 8 * ((double)i + 0.5) / 1000;
+        for (int le = 1; le <= 9; le++)
+            kvc_histogram_add(&even, le < 9 ? (double)le : (double)INFINITY, le == 9 || value[i] <= le);
+    }
+    for (double q = 0.05; q < 1; q += 0.05)
+        assert_true(fabs(kvc_histogram_quantile(&even, q).value - 8 * q) < 1e-9);
+    for (size_t b = 0; b < 12; b++) {
+        double le = b < 11 ? 9 * (double)kvc_rng_below(&rng, 1000) / 1000 : INFINITY;
+        double n = 0;
+        for (size_t i = 0; i < 1000; i++)
+            n += value[i] <= le;
+        if (b == 11 || n > 0)
+            kvc_histogram_add(&odd, le, n);
+    }
+    for (size_t rank = 1; rank <= 1000; rank++) {
+        struct kvc_histogram_value v = kvc_histogram_quantile(&odd, (double)rank / 1000);
+        assert_true(value[rank - 1] > v.low && value[rank - 1] <= v.high);
+        assert_true(v.value >= v.low && v.value <= v.high);
+    }
+}
+
+static void buckets_are_read(void **state)
+{
+    static const char text[] =
+        "vllm:time_to_first_token_seconds_bucket{engine=\"0\",le=\"0.1\",model_name=\"a,le=\\\"9\"} 1\n"
+        "vllm:time_to_first_token_seconds_bucket{engine=\"0\",le=\"+Inf\",model_name=\"m\"} 3\n"
+        "vllm:time_to_first_token_seconds_bucket{engine=\"1\",le=\"0.1\",model_name=\"m\"} 2\n"
+        "vllm:time_to_first_token_seconds_bucket{engine=\"1\",le=\"+Inf\",model_name=\"m\"} 2\n"
+        "vllm:time_per_output_token_seconds_bucket{le=\"7\"} 5\n" /* the newer name wins */
+        "vllm:inter_token_latency_seconds_bucket{le=\"0.01\"} 4\n"
+        "vllm:inter_token_latency_seconds_bucket{le=\"+Inf\"} 8\n";
+    static const char bad[] = "vllm:time_to_first_token_seconds_bucket{engine=\"0\"} 1\n";
+    struct kvc_scrape s;
+    struct kvc_error err = {0};
+    char path[64];
+
+    (void)state;
+    snprintf(path, sizeof path, "/tmp/kvcast-buckets-%d", (int)getpid());
+    assert_int_equal(kvc_outfile_put(path, text, strlen(text), NULL), KVC_OK);
+    assert_int_equal(kvc_scrape_read(&s, path, NULL), KVC_OK);
+    assert_true(s.ttft.n == 2 && s.ttft.le[0] == 0.1 && s.ttft.count[0] == 3);
+    assert_true(isinf(s.ttft.le[1]) && s.ttft.count[1] == 5);
+    assert_true(s.itl.n == 2 && s.itl.le[0] == 0.01 && s.itl.count[1] == 8);
+    assert_int_equal(kvc_outfile_put(path, bad, strlen(bad), NULL), KVC_OK);
+    assert_int_equal(kvc_scrape_read(&s, path, &err), KVC_ERR_INPUT);
+    assert_non_null(strstr(err.text, "no upper bound"));
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quantiles_are_promql_s),
+        cmocka_unit_test(quantiles_are_those_of_values),
+        cmocka_unit_test(buckets_are_read),
         cmocka_unit_test(several_loads_tell_the_constants),
         cmocka_unit_test(without_waiting_and_prefill_less_is_told),
         cmocka_unit_test(names_of_sglang_and_of_versions),

@@ -19,6 +19,9 @@
 struct interval { /* means; times in ns, NAN: not measured */
     double ttft, queue, prefill, itl;
     double requests, prompt, computed, output, batch, steps;
+    double plain, share; /* kernels of a step without prompts, and how many steps hold some */
+    struct kvc_histogram ttft_buckets, itl_buckets;
+    const char *path;
 };
 
 enum { ROW_ITL, ROW_PREFILL, ROW_TTFT };
@@ -50,17 +53,22 @@ static double mean_ns(const struct kvc_scrape *a, const struct kvc_scrape *b, en
     return n > 0 ? moved(a, b, sum) / n * 1e9 : NAN;
 }
 
-static enum kvc_status check_pair(const struct kvc_scrape *a, const struct kvc_scrape *b,
-                                  struct kvc_error *err)
+static enum kvc_status check_pair(struct interval *i, const struct kvc_scrape *a,
+                                  const struct kvc_scrape *b, struct kvc_error *err)
 {
-    for (int m = 0; m < KVC_METRIC_RUNNING; m++)
-        if (moved(a, b, (enum kvc_metric)m) < 0)
-            return kvc_fail_at(err, KVC_ERR_INPUT, b->path, 0, NULL,
-                               "its counters lie below those of %s: name the scrapes in order of "
-                               "time, none before a restart", a->path);
+    bool fell = false;
+
     if (a->sglang != b->sglang)
         return kvc_fail_at(err, KVC_ERR_INPUT, b->path, 0, NULL, "another engine than %s's",
                            a->path);
+    for (int m = 0; m < KVC_METRIC_RUNNING; m++)
+        fell |= moved(a, b, (enum kvc_metric)m) < 0;
+    fell |= !kvc_histogram_between(&i->ttft_buckets, &a->ttft, &b->ttft);
+    fell |= !kvc_histogram_between(&i->itl_buckets, &a->itl, &b->itl);
+    if (fell)
+        return kvc_fail_at(err, KVC_ERR_INPUT, b->path, 0, NULL,
+                           "its counters lie below those of %s, or have other buckets: name the "
+                           "scrapes in order of time, none before a restart", a->path);
     if (!(moved(a, b, KVC_METRIC_TTFT_COUNT) >= 1) || !(moved(a, b, KVC_METRIC_ITL_COUNT) >= 1))
         return kvc_fail_at(err, KVC_ERR_INPUT, b->path, 0, NULL,
                            "no request had its first token, or none its second, since %s: scrape "
@@ -93,7 +101,7 @@ static enum kvc_status measure(struct interval *i, const struct kvc_scrape *a,
                                const struct kvc_scrape *b, struct kvc_text *notes,
                                struct kvc_error *err)
 {
-    enum kvc_status status = check_pair(a, b, err);
+    enum kvc_status status = check_pair(i, a, b, err);
 
     if (status != KVC_OK)
         return status;
@@ -144,7 +152,7 @@ static void add_row(struct fit *f, const struct row *r)
 /* Mean context of a sequence that decodes: its prompt and half of its answer. A prompt is computed
  * in chunks of the budget; each such step holds the decodes too. Prompts come at random, so a step
  * holds none with probability exp(-mean number), and what came in one step is computed together. */
-static void add_rows(struct fit *f, const struct interval *i, const struct kvc_step_model *m,
+static void add_rows(struct fit *f, struct interval *i, const struct kvc_step_model *m,
                      double budget)
 {
     double context = i->prompt + i->output / 2, past = i->prompt - i->computed;
@@ -162,6 +170,8 @@ static void add_rows(struct fit *f, const struct interval *i, const struct kvc_s
                           .of = {chunks, chunks * (i->batch + prompts), chunks, 0}};
     struct row ttft = prefill;
 
+    i->plain = plain;
+    i->share = share;
     ttft.kind = ROW_TTFT;
     ttft.of[KVC_HOST_FRONT] = 1;
     ttft.fixed_ns = i->queue;
@@ -215,6 +225,52 @@ static void say_what_is_missing(struct kvc_host_fit *out, const struct interval 
                       s->path);
 }
 
+static void add_quantiles(struct kvc_text *out, const char *what, const struct kvc_histogram *h)
+{
+    static const double of[] = {0.5, 0.9, 0.99};
+
+    if (isnan(kvc_histogram_quantile(h, 0.5).value))
+        return;
+    kvc_text_addf(out, ", %s P50, P90, P99", what);
+    for (size_t k = 0; k < 3; k++) {
+        struct kvc_histogram_value v = kvc_histogram_quantile(h, of[k]);
+        kvc_text_addf(out, "%s %s%.4g", k ? "," : "", isinf(v.high) ? "over " : "", v.value * 1e3);
+    }
+    kvc_text_add(out, " ms");
+}
+
+static void say_buckets(struct kvc_text *out, const struct interval *i)
+{
+    struct kvc_text t = {0};
+
+    add_quantiles(&t, "TTFT", &i->ttft_buckets);
+    add_quantiles(&t, "between tokens", &i->itl_buckets);
+    if (t.len)
+        kvc_text_addf(out, "%s: by its buckets%s\n", i->path, t.buf + 1);
+    kvc_text_clear(&t);
+}
+
+/* Means say what all steps took; the middle one of those without prompts is seen in the buckets
+ * alone. Steps with prompts are longer, so that it is in the middle of the shorter ones. */
+static void check_buckets(struct kvc_host_fit *out, const struct fit *f)
+{
+    const struct kvc_fit_constant *c = out->fit.constant;
+
+    for (size_t k = 0; k < f->n_intervals; k++) {
+        const struct interval *i = &f->interval[k];
+        struct kvc_histogram_value v =
+            kvc_histogram_quantile(&i->itl_buckets, (1 - i->share) / 2);
+        double ms = (i->plain + c[KVC_HOST_STEP].value + c[KVC_HOST_SEQUENCE].value * i->batch) / 1e6;
+        double low = v.low * 1e3, high = v.high * 1e3;
+        bool in = ms >= low * (1 - MODEL_OFF) && ms <= high * (1 + MODEL_OFF);
+        if (!isnan(v.value))
+            kvc_text_addf(&out->notes,
+                          "%s: a step without prompts, %.4g ms by the fit, lies %s the bucket of its "
+                          "median, %.4g to %.4g ms%s\n", i->path, ms, in ? "in" : "outside", low,
+                          high, in ? "" : ": batches differ much, or few steps are very long");
+    }
+}
+
 static enum kvc_status read_all(struct fit *f, struct kvc_host_fit *out, const char *const *paths,
                                 size_t n, const struct kvc_scenario *scenario,
                                 struct kvc_error *err)
@@ -232,6 +288,7 @@ static enum kvc_status read_all(struct fit *f, struct kvc_host_fit *out, const c
             status = measure(at, &last, &next, &out->notes, err);
         if (status != KVC_OK)
             break;
+        at->path = paths[i];
         say_what_is_missing(out, at, &next);
         add_rows(f, at, model, scenario->engine.max_batched_tokens);
         out->requests += (uint64_t)at->requests;
@@ -241,6 +298,7 @@ static enum kvc_status read_all(struct fit *f, struct kvc_host_fit *out, const c
                       paths[i], at->requests, at->prompt, at->output,
                       100 * (1 - at->computed / at->prompt), at->batch, at->ttft / 1e6,
                       at->itl / 1e6);
+        say_buckets(&out->notes, at);
     }
     kvc_step_model_destroy(model);
     return status;
@@ -284,6 +342,8 @@ enum kvc_status kvc_host_fit_scrapes(struct kvc_host_fit *out, const char *const
         status = kvc_measured_fit_run(&out->fit, err);
         out->fit.user = NULL;
     }
+    if (status == KVC_OK)
+        check_buckets(out, &f);
     kvc_free(f.interval);
     kvc_free(f.row);
     return status;

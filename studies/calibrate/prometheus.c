@@ -34,6 +34,11 @@ static const struct {
     {KVC_METRIC_LOOKED_UP, {"prefix_cache_queries", "gpu_prefix_cache_queries"},
      {"prompt_tokens"}},
     {KVC_METRIC_RUNNING, {"num_requests_running"}, {"num_running_reqs"}},
+    {KVC_METRIC_TTFT_BUCKET, {"time_to_first_token_seconds_bucket"},
+     {"time_to_first_token_seconds_bucket"}},
+    {KVC_METRIC_ITL_BUCKET,
+     {"inter_token_latency_seconds_bucket", "time_per_output_token_seconds_bucket"},
+     {"inter_token_latency_seconds_bucket", "time_per_output_token_seconds_bucket"}},
 };
 #define N_NAMES (sizeof names / sizeof names[0])
 
@@ -51,18 +56,46 @@ static bool is_named(const char *text, size_t n, const char *name)
            strncmp(text, name, k) == 0;
 }
 
-static void add(struct scan *s, enum kvc_metric metric, size_t rank, double value)
+static struct kvc_histogram *buckets_of(struct kvc_scrape *s, enum kvc_metric metric)
 {
+    return metric == KVC_METRIC_TTFT_BUCKET  ? &s->ttft
+           : metric == KVC_METRIC_ITL_BUCKET ? &s->itl
+                                             : NULL;
+}
+
+/* le: the upper bound of a bucket; else it has no meaning. */
+static bool add(struct scan *s, enum kvc_metric metric, size_t rank, double le, double value)
+{
+    struct kvc_histogram *buckets = buckets_of(s->out, metric);
     double *to = &s->out->value[metric];
 
-    if (isnan(*to) || rank < s->rank[metric])
+    if (isnan(*to) || rank < s->rank[metric]) {
         *to = 0;
-    else if (rank > s->rank[metric])
-        return;
+        if (buckets)
+            buckets->n = 0;
+    } else if (rank > s->rank[metric]) {
+        return true;
+    }
     s->rank[metric] = rank;
     *to += value;
     s->any = true;
     s->out->engines += metric == KVC_METRIC_RUNNING;
+    return !buckets || kvc_histogram_add(buckets, le, value);
+}
+
+/* What lies behind labels; *le: the bound that a bucket's state, NAN without. Values may hold
+ * anything, quoted. */
+static const char *skip_labels(const char *at, const char *end, double *le)
+{
+    bool inside = false;
+
+    for (; at < end && (inside || *at != '}'); at++) {
+        if (!inside && (*at == '{' || *at == ',') && end - at > 5 && !strncmp(at + 1, "le=\"", 4))
+            *le = kvc_readings_number(at + 5, strcspn(at + 5, "\""));
+        inside ^= *at == '"';
+        at += *at == '\\';
+    }
+    return at < end ? at + 1 : end;
 }
 
 static void note_model(struct scan *s, const char *labels, const char *end)
@@ -87,11 +120,10 @@ static enum kvc_status take_line(struct scan *s, const char *text, size_t n, uin
         return KVC_OK;
     size_t k = strcspn(colon + 1, "{ \t\r\n");
     const char *value = colon + 1 + k;
+    double le = NAN;
     if (*value == '{') {
         note_model(s, value, end);
-        while (value < end && *value != '}') /* label values may hold anything, quoted */
-            value += *value == '"' ? 1 + strcspn(value + 1, "\"") + 1 : 1;
-        value++;
+        value = skip_labels(value, end, &le);
     }
     for (size_t i = 0; i < N_NAMES; i++)
         for (size_t rank = 0; rank < 3; rank++) {
@@ -106,7 +138,12 @@ static enum kvc_status take_line(struct scan *s, const char *text, size_t n, uin
                 return kvc_fail_at(err, KVC_ERR_INPUT, s->out->path, line, name,
                                    "its value is no number from 0 on");
             s->out->sglang = sglang;
-            add(s, names[i].metric, rank, v);
+            if (isnan(le) && buckets_of(s->out, names[i].metric))
+                return kvc_fail_at(err, KVC_ERR_INPUT, s->out->path, line, name,
+                                   "the bucket states no upper bound (le)");
+            if (!add(s, names[i].metric, rank, le, v))
+                return kvc_fail_at(err, KVC_ERR_LIMIT, s->out->path, line, name,
+                                   "more than %d buckets", KVC_MOST_BUCKETS);
         }
     return KVC_OK;
 }

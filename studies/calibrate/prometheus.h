@@ -5,11 +5,14 @@
 
 #include <kvcast/kvcast.h>
 
+#include "studies/calibrate/histogram.h"
+
 enum kvc_metric { /* sums over label sets; sum and count of histograms */
     KVC_METRIC_TTFT_SUM, KVC_METRIC_TTFT_COUNT, KVC_METRIC_ITL_SUM, KVC_METRIC_ITL_COUNT,
     KVC_METRIC_QUEUE_SUM, KVC_METRIC_QUEUE_COUNT, KVC_METRIC_PREFILL_SUM,
     KVC_METRIC_PREFILL_COUNT, KVC_METRIC_PROMPT, KVC_METRIC_GENERATED, KVC_METRIC_STEPS,
-    KVC_METRIC_CACHED, KVC_METRIC_LOOKED_UP, KVC_METRIC_RUNNING, KVC_METRICS
+    KVC_METRIC_CACHED, KVC_METRIC_LOOKED_UP, KVC_METRIC_RUNNING,
+    KVC_METRIC_TTFT_BUCKET, KVC_METRIC_ITL_BUCKET, KVC_METRICS /* of buckets: all their counts */
 };
 
 struct kvc_scrape {
@@ -18,6 +21,7 @@ struct kvc_scrape {
     uint32_t engines;      /* label sets of the running gauge */
     char model[128];       /* of the first label set, "" = not stated */
     double value[KVC_METRICS]; /* NAN: not there */
+    struct kvc_histogram ttft, itl; /* buckets, in seconds; empty: not there */
 };
 
 enum kvc_status kvc_scrape_read(struct kvc_scrape *out, const char *path, struct kvc_error *err);
