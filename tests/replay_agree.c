@@ -42,7 +42,7 @@ struct kvc_result *replay_run_engine(const struct kvc_trace *t, const struct kvc
     struct kvc_result *result = NULL;
     struct kvc_error err = {0};
 
-    if (kvc_replay_run(&result, t, sc, &options, &err) != KVC_OK) {
+    if (replay_run_lent(&result, t, sc, &options, &err) != KVC_OK) {
         print_error("replay: %s: %s\n", err.field, err.text);
         return NULL;
     }
@@ -166,13 +166,12 @@ bool replay_case_differs(const struct replay_case *c, char *text, size_t size)
 {
     struct kvc_trace *t = replay_case_trace(c);
     struct kvc_trace *f = c->seed % 2 ? replay_case_forest(c) : NULL;
-    struct kvc_step_model *model = NULL;
     struct twin_setup setup;
     struct twin_result twin;
     struct kvc_result *jump, *step;
     bool differs = false;
 
-    if (!twin_setup_from_scenario(&setup, &c->sc, &model))
+    if (!twin_setup_from_scenario(&setup, &c->sc))
         abort();
     replay_twin_run(t, &c->sc, &setup, &twin);
     if (!twin.stalled) {
@@ -198,7 +197,6 @@ bool replay_case_differs(const struct replay_case *c, char *text, size_t size)
         kvc_result_destroy(step);
     }
     replay_twin_clear(&twin);
-    kvc_step_model_destroy(model);
     tiny_trace_free(t);
     kvc_trace_destroy(f);
     return differs;

@@ -28,9 +28,14 @@ void replay_case_make(struct replay_case *c, uint64_t seed, enum case_level leve
 struct kvc_trace *replay_case_forest(const struct replay_case *c);
 void replay_case_print(const struct replay_case *c);
 
-/* What the profiles make of a scenario, for the twin; false when a name is unknown. The step
- * model must be destroyed after the last run. */
-bool twin_setup_from_scenario(struct twin_setup *out, const struct kvc_scenario *sc,
-                              struct kvc_step_model **model);
+/* What the profiles make of a scenario, for the twin; false when a name is unknown. */
+bool twin_setup_from_scenario(struct twin_setup *out, const struct kvc_scenario *sc);
+
+/* Step times of a scenario, built once and kept for good; NULL when a name is unknown. */
+struct kvc_step_model *replay_step_times(const struct kvc_scenario *sc);
+/* kvc_replay_run with them: to build them takes much longer than a small run. */
+enum kvc_status replay_run_lent(struct kvc_result **out, const struct kvc_trace *t,
+                                const struct kvc_scenario *sc,
+                                const struct kvc_replay_options *options, struct kvc_error *err);
 
 #endif

@@ -38,7 +38,7 @@ static struct kvc_result *run_case(const struct replay_case *c)
     struct kvc_trace *t = tiny_trace(c->rows, c->n, c->block_tokens, true);
     struct kvc_result *r = NULL;
 
-    assert_int_equal(kvc_replay_run(&r, t, &c->sc, &options, NULL), KVC_OK);
+    assert_int_equal(replay_run_lent(&r, t, &c->sc, &options, NULL), KVC_OK);
     tiny_trace_free(t);
     return r;
 }
@@ -134,7 +134,7 @@ static void content_bounds_every_run(void **state)
 
         replay_case_make(&c, seed, (enum case_level)(seed % 4), base, kv_bytes(base));
         struct kvc_trace *t = tiny_trace(c.rows, c.n, c.block_tokens, true);
-        assert_int_equal(kvc_replay_run(&r, t, &c.sc, &options, NULL), KVC_OK);
+        assert_int_equal(replay_run_lent(&r, t, &c.sc, &options, NULL), KVC_OK);
         if (r->has_prefix)
             assert_true((double)r->hit_tokens <=
                         r->content_token_hit_rate * (double)r->input_tokens + 1e-6);
@@ -195,7 +195,7 @@ static void centuries(void **state)
         struct kvc_error err = {0};
 
         sc->arrivals.scale = scale[i];
-        assert_int_equal(kvc_replay_run(&r, t, sc, &options, &err), i == 2 ? KVC_OK : KVC_ERR_LIMIT);
+        assert_int_equal(replay_run_lent(&r, t, sc, &options, &err), i == 2 ? KVC_OK : KVC_ERR_LIMIT);
         if (i < 2)
             assert_non_null(strstr(err.text, "arrivals.scale"));
         kvc_result_destroy(r);

@@ -57,7 +57,7 @@ static enum kvc_status replay(struct kvc_result **out, const struct kvc_trace *t
 {
     struct kvc_replay_options options = {.struct_size = sizeof options, .skip_bounds = true};
 
-    return kvc_replay_run(out, t, sc, &options, NULL);
+    return replay_run_lent(out, t, sc, &options, NULL);
 }
 
 static uint64_t hits_and_causes(const struct kvc_result *r)
@@ -161,7 +161,6 @@ static void littles_law(void **state)
     (void)state;
     for (uint64_t seed = 1000; seed < 1200; seed++) {
         struct kvc_result *r = NULL;
-        struct kvc_step_model *model = NULL;
         struct twin_setup setup;
         struct kvc_trace *t;
         double in_system, spent = 0;
@@ -170,7 +169,7 @@ static void littles_law(void **state)
         c.sc.request_timeout_ns = 0;
         t = replay_case_forest(&c);
         assert_int_equal(replay(&r, t, &c.sc), KVC_OK);
-        assert_true(twin_setup_from_scenario(&setup, &c.sc, &model));
+        assert_true(twin_setup_from_scenario(&setup, &c.sc));
         for (uint32_t i = 0; i < c.n; i++)
             if (r->requests[i].outcome == KVC_COMPLETED)
                 spent += (double)(r->requests[i].e2e_ns - setup.clock.front_ns) * 1e-9;
@@ -178,7 +177,6 @@ static void littles_law(void **state)
         if (fabs(in_system - spent) > 1e-6 * spent + 1e-9)
             fail_msg("seed %llu: %.9f s in the series, %.9f s in the requests",
                      (unsigned long long)seed, in_system, spent);
-        kvc_step_model_destroy(model);
         kvc_result_destroy(r);
         kvc_trace_destroy(t);
     }
@@ -223,6 +221,37 @@ static void per_gpu_is_a_share(void **state)
 
 /* ---- no memory ---- */
 
+/* Each stride-th allocation fails; how many of the runs said so. model NULL: built anew each time. */
+static uint64_t fail_each(const struct replay_case *c, struct kvc_step_model *model,
+                          uint64_t stride)
+{
+    struct kvc_replay_options options = {.struct_size = sizeof options, .skip_bounds = true};
+    struct kvc_trace *t = replay_case_forest(c);
+    struct kvc_result *whole = NULL;
+    uint64_t n, refused = 0, before = kvc_alloc_count();
+
+    assert_int_equal(kvc_replay_run_with(&whole, t, &c->sc, &options, model, NULL), KVC_OK);
+    n = kvc_alloc_count() - before;
+    for (uint64_t k = 1; k <= n; k += stride) {
+        struct kvc_result *r = NULL;
+
+        kvc_alloc_fail_after(k);
+        enum kvc_status st = kvc_replay_run_with(&r, t, &c->sc, &options, model, NULL);
+
+        kvc_alloc_fail_after(0);
+        if (st == KVC_OK) /* done without */
+            assert_memory_equal(r->requests, whole->requests, c->n * sizeof whole->requests[0]);
+        else
+            assert_int_equal(st, KVC_ERR_NOMEM);
+        assert_true(st == KVC_OK || r == NULL);
+        refused += st != KVC_OK;
+        kvc_result_destroy(r);
+    }
+    kvc_result_destroy(whole);
+    kvc_trace_destroy(t);
+    return refused;
+}
+
 static void no_memory_is_an_error(void **state)
 {
     struct kvc_scenario *base = base_scenario();
@@ -231,37 +260,12 @@ static void no_memory_is_an_error(void **state)
 
     (void)state;
     for (uint64_t seed = 0, cases = 0; cases < 4; seed++) {
-        struct kvc_result *whole = NULL;
-        struct kvc_trace *t;
-        uint64_t before, n;
-
         make_case(&c, seed, CASE_TIERS, base);
         if (!c.sc.tiers[0].present || !c.sc.tiers[1].present || c.n < 8)
             continue;
         cases++;
-        t = replay_case_forest(&c);
-        before = kvc_alloc_count();
-        assert_int_equal(replay(&whole, t, &c.sc), KVC_OK);
-        n = kvc_alloc_count() - before;
-        /* The tables of the step model come first; a few of those are enough. */
-        for (uint64_t k = 1; k <= n; k += n - k > 400 ? 97 : 1) {
-            struct kvc_result *r = NULL;
-
-            kvc_alloc_fail_after(k);
-            enum kvc_status st = replay(&r, t, &c.sc);
-
-            kvc_alloc_fail_after(0);
-            if (st == KVC_OK) /* done without */
-                assert_memory_equal(r->requests, whole->requests,
-                                    c.n * sizeof whole->requests[0]);
-            else
-                assert_int_equal(st, KVC_ERR_NOMEM);
-            assert_true(st == KVC_OK || r == NULL);
-            refused += st != KVC_OK;
-            kvc_result_destroy(r);
-        }
-        kvc_result_destroy(whole);
-        kvc_trace_destroy(t);
+        refused += fail_each(&c, replay_step_times(&c.sc), 1);
+        refused += fail_each(&c, NULL, 97);
     }
     assert_true(refused > 400);
     kvc_scenario_destroy(base);

@@ -52,7 +52,7 @@ static struct kvc_result *replay(const struct kvc_trace *t, const struct kvc_sce
     struct kvc_result *r = NULL;
     struct kvc_error err = {0};
 
-    if (kvc_replay_run(&r, t, sc, &options, &err) != KVC_OK)
+    if (replay_run_lent(&r, t, sc, &options, &err) != KVC_OK)
         fail_msg("%s: %s", err.field, err.text);
     return r;
 }
@@ -294,7 +294,7 @@ static void refused(struct kvc_scenario *sc, const struct kvc_trace *t, const ch
     struct kvc_result *r = NULL;
     struct kvc_error err = {0};
 
-    assert_int_not_equal(kvc_replay_run(&r, t, sc, NULL, &err), KVC_OK);
+    assert_int_not_equal(replay_run_lent(&r, t, sc, NULL, &err), KVC_OK);
     assert_null(r);
     if (strcmp(err.field, field) || !strstr(err.text, says))
         fail_msg("%s: %s", err.field, err.text);
@@ -356,14 +356,16 @@ static void no_memory_is_an_error(void **state)
         uint64_t before, n;
 
         assert_int_equal(kvc_scenario_set(&c.sc, "tenants.t1.salt", "true", NULL), KVC_OK);
+        struct kvc_step_model *model = replay_step_times(&c.sc);
+
         before = kvc_alloc_count();
-        assert_int_equal(kvc_replay_run(&whole, t, &c.sc, &options, NULL), KVC_OK);
+        assert_int_equal(kvc_replay_run_with(&whole, t, &c.sc, &options, model, NULL), KVC_OK);
         n = kvc_alloc_count() - before;
-        for (uint64_t k = 1; k <= n; k += n - k > 500 ? 89 : 1) {
+        for (uint64_t k = 1; k <= n; k++) {
             struct kvc_result *r = NULL;
 
             kvc_alloc_fail_after(k);
-            enum kvc_status st = kvc_replay_run(&r, t, &c.sc, &options, NULL);
+            enum kvc_status st = kvc_replay_run_with(&r, t, &c.sc, &options, model, NULL);
 
             kvc_alloc_fail_after(0);
             if (st == KVC_OK)

@@ -88,29 +88,23 @@ static void own_link(struct twin_link *out, const struct kvc_scenario *sc, int k
     figures(out, l, op, depth, devices);
 }
 
-bool twin_setup_from_scenario(struct twin_setup *out, const struct kvc_scenario *sc,
-                              struct kvc_step_model **model)
+bool twin_setup_from_scenario(struct twin_setup *out, const struct kvc_scenario *sc)
 {
     const struct kvc_llm *llm = kvc_llm_find(sc->model);
     const struct kvc_gpu *gpu = kvc_gpu_find(sc->cluster.gpu);
-    struct kvc_step_config config = {.llm = llm, .gpu = gpu, .backend = sc->engine.backend,
-                                     .tp = sc->cluster.tp, .pp = sc->cluster.pp,
-                                     .ep = sc->cluster.ep, .dp = sc->cluster.dp,
-                                     .batch_tokens = sc->engine.max_batched_tokens,
-                                     .gpus_per_node = sc->cluster.gpus_per_node};
+    const struct kvc_step_model *model = replay_step_times(sc);
+    enum kvc_dtype kv;
     const struct kvc_link_profile *host = gpu ? kvc_link_find(gpu->host_link) : NULL;
     double devices = sc->cluster.tp * sc->cluster.pp;
     uint64_t page_bytes;
 
     memset(out, 0, sizeof *out);
-    if (!llm || !gpu || !host || !kvc_dtype_parse(sc->weights_dtype, &config.weights) ||
-        !kvc_dtype_parse(sc->kv_dtype, &config.kv) ||
-        kvc_step_model_create(model, &config, NULL) != KVC_OK)
+    if (!llm || !gpu || !host || !model || !kvc_dtype_parse(sc->kv_dtype, &kv))
         return false;
-    out->kv_bytes_per_token = kvc_llm_kv_bytes_per_token(llm, config.kv, sc->cluster.tp);
+    out->kv_bytes_per_token = kvc_llm_kv_bytes_per_token(llm, kv, sc->cluster.tp);
     page_bytes = out->kv_bytes_per_token * sc->engine.page_tokens;
     out->pages = sc->engine.kv_cache_memory_bytes / page_bytes - 1;
-    out->clock = (struct twin_clock){*model, model_step, model_decode, kvc_step_front_ns(*model),
+    out->clock = (struct twin_clock){model, model_step, model_decode, kvc_step_front_ns(model),
                                      model_spacing, model_rank};
     out->router = kvc_router_named(sc->router.policy);
     figures(&out->links[0], host, (double)page_bytes / devices, 0, devices);

@@ -189,7 +189,7 @@ struct kvc_engine {
     const struct kvc_replay_options *options;
     struct kvc_user_profile *user; /* NULL: none; the outermost run's */
     struct kvc_step_model *model;
-    bool model_is_lent; /* by the run that this one is compared with */
+    bool model_is_lent; /* by the run that this one is compared with, or by the caller */
     struct kvc_router router;
     void *router_state;
     struct kvc_watch_slot *router_slot; /* where it is seen; NULL: nobody looks, or it is built in */
@@ -367,6 +367,14 @@ enum kvc_status kvc_engine_set_policy(struct kvc_engine *e, struct kvc_pool *poo
 uint64_t kvc_tier_instance_bytes(const struct kvc_scenario *sc, uint32_t tier);
 enum kvc_status kvc_tiers_init(struct kvc_engine *e, struct kvc_error *err);
 void kvc_tiers_clear(struct kvc_engine *e);
+
+/* replay.c */
+/* kvc_replay_run with step times that the caller has built, as the scenario has them, and keeps: for
+ * many runs of one configuration. NULL: the run builds its own. */
+enum kvc_status kvc_replay_run_with(struct kvc_result **out, const struct kvc_trace *trace,
+                                    const struct kvc_scenario *scenario,
+                                    const struct kvc_replay_options *options,
+                                    struct kvc_step_model *model, struct kvc_error *err);
 
 /* collect.c */
 enum kvc_status kvc_collect(struct kvc_engine *e, struct kvc_result **out, struct kvc_error *err);

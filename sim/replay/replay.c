@@ -507,12 +507,14 @@ static enum kvc_status run_what_if(struct kvc_engine *e, const struct kvc_trace 
     return st;
 }
 
-enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *trace,
-                               const struct kvc_scenario *scenario,
-                               const struct kvc_replay_options *options, struct kvc_error *err)
+enum kvc_status kvc_replay_run_with(struct kvc_result **out, const struct kvc_trace *trace,
+                                    const struct kvc_scenario *scenario,
+                                    const struct kvc_replay_options *options,
+                                    struct kvc_step_model *model, struct kvc_error *err)
 {
     struct kvc_replay_options own = {0};
-    struct kvc_engine e = {.trace = trace, .sc = scenario, .options = &own};
+    struct kvc_engine e = {.trace = trace, .sc = scenario, .options = &own, .model = model,
+                           .model_is_lent = model != NULL};
     struct kvc_namespaces spaces = {0};
     double wall = clock_s(CLOCK_MONOTONIC), cpu = clock_s(CLOCK_THREAD_CPUTIME_ID);
     struct kvc_result *result = NULL;
@@ -562,4 +564,11 @@ enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *
                 sizeof(result->runtime.trace_path) - 1);
     *out = result;
     return KVC_OK;
+}
+
+enum kvc_status kvc_replay_run(struct kvc_result **out, const struct kvc_trace *trace,
+                               const struct kvc_scenario *scenario,
+                               const struct kvc_replay_options *options, struct kvc_error *err)
+{
+    return kvc_replay_run_with(out, trace, scenario, options, NULL, err);
 }
