@@ -4,57 +4,45 @@
 # cli -> {reports, studies} -> sim -> {policies, models, traces} -> base, and cli -> bench -> base.
 cd "${1:-.}" || exit 1
 
-# Folders that a folder may include besides itself and the public headers.
-allowed() {
-    case $1 in
-    base) echo "" ;;
-    traces | policies | models) echo "base" ;;
-    sim) echo "base traces policies models" ;;
-    reports | studies) echo "base traces policies models sim" ;;
-    bench) echo "base" ;;
-    cli) echo "base traces policies models sim reports studies bench" ;;
-    esac
+find base traces policies models bench sim reports studies cli -name '*.[ch]' \
+    -exec grep -Hn '^ *# *include *["<]' {} + 2>/dev/null | sort | awk '
+BEGIN {
+    # Folders that a folder may include besides itself and the public headers.
+    may["traces"] = may["policies"] = may["models"] = may["bench"] = "base"
+    may["sim"] = "base traces policies models"
+    may["reports"] = may["studies"] = may["sim"] " sim"
+    may["cli"] = may["reports"] " reports studies bench"
+    # Third parties stay behind one wall each.
+    wall["cjson/"] = "^base/json[.]c$"
+    wall["zstd"] = "^(traces|bench)/"
+    wall["zlib"] = "^traces/"
+    wall["pcre2"] = "^traces/tokenizer"
+    wall["gsl/"] = "^models/"
+    wall["sqlite3"] = "^reports/"
 }
-
-bad=0
-complain() { echo "$1" >&2; bad=$((bad + 1)); }
-
-for folder in base traces policies models bench sim reports studies cli; do
-    [ -d $folder ] || continue
-    may=" $folder $(allowed $folder) "
-    includes=$(find $folder -name '*.[ch]' -exec grep -Hn '^ *# *include *"' {} + | sort)
-    while IFS= read -r line; do
-        [ -n "$line" ] || continue
-        target=$(printf '%s\n' "$line" | sed 's/.*"\([^"]*\)".*/\1/')
-        case "$may" in
-        *" ${target%%/*} "*) ;;
-        *) complain "layers: $line: $folder must not include ${target%%/*}" ;;
-        esac
-    done <<LINES
-$includes
-LINES
-done
-
-# Third parties stay behind one wall each.
-wall() { # pattern, where it is allowed: patterns apart by blanks
-    set -f
-    for folder in base traces policies models bench sim reports studies cli; do
-        [ -d $folder ] || continue
-        for hit in $(find $folder -name '*.[ch]' -exec grep -l "^ *# *include *<$1" {} +); do
-            fine=0
-            for place in $2; do
-                case $hit in $place) fine=1 ;; esac
-            done
-            [ $fine = 1 ] || complain "layers: $hit: <$1..> is only for $2"
-        done
-    done
+function complain(why) { print "layers: " why >"/dev/stderr"; bad = 1 }
+{
+    file = $0
+    sub(/:.*/, "", file)
+    folder = file
+    sub(/\/.*/, "", folder)
+    target = $0
+    sub(/^[^"<]*["<]/, "", target)
 }
-wall 'cjson/' 'base/json.c'
-wall 'zstd' 'traces/* bench/*'
-wall 'zlib' 'traces/*'
-wall 'pcre2' 'traces/tokenizer*'
-wall 'gsl/' 'models/*'
-wall 'sqlite3' 'reports/*'
-
-[ $bad = 0 ] || exit 1
+/^[^"<]*"/ {
+    sub(/[\/"].*/, "", target)
+    if (target != folder && index(" " may[folder] " ", " " target " ") == 0)
+        complain($0 ": " folder " must not include " target)
+    next
+}
+{
+    for (party in wall)
+        if (index(target, party) == 1 && file !~ wall[party])
+            complain(file ": <" party "..> is only for " wall[party])
+}
+END {
+    if (NR == 0)
+        complain("there is nothing to look at")
+    exit bad
+}' || exit 1
 echo "layers: every include points the right way"
