@@ -47,13 +47,13 @@ status=$?
 [ $status != 124 ] || echo "took longer than 600 s" >>"$1.out"
 echo $status >"$1.status"'
 
-tests() { # name, what runs it, program
+tests() { # name, what runs it, program; scripts first, as the longest are among them
+    for script in tests/cli_*.sh; do
+        [ ! -e "$script" ] || echo "$(basename "$script" .sh) sh $script"
+    done
     for source in tests/test_*.c; do
         name=$(basename "$source" .c)
         [ ! -e "$source" ] || echo "$name env $build/tests/$name"
-    done
-    for script in tests/cli_*.sh; do
-        [ ! -e "$script" ] || echo "$(basename "$script" .sh) sh $script"
     done
 }
 
