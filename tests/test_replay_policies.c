@@ -23,28 +23,32 @@ static const char *const policies[] = {
     "wtinylfu:window=0.3:protected=0.5:sample=2", "random:seed=7", "watermark:high=0.6:batch=0.2",
     "priority:head=8:headlevel=50:level=20:tenant=1:tenantlevel=30:duration=40ms",
     "priority:head=12:headlevel=10:level=35", "ttl:ttl=120ms", "ttlfixed:ttl=150ms", "lru",
+    "radix", "costaware:tokens=32", "lirs:hir=0.3", "lecar:discount=0.1", "thinktime:pause=200ms",
 };
 #define N_POLICIES (sizeof policies / sizeof policies[0])
 
-static void choose(struct replay_case *c, uint64_t seed)
+/* Of HBM and the tiers; of NULL those that the seed draws. */
+static void choose(struct replay_case *c, uint64_t seed, const char *const *these)
 {
     const char *only = getenv("KVC_TEST_POLICY");
     uint64_t rng = kvc_rng_stream(seed, "policies");
 
-    snprintf(c->sc.hbm_policy, sizeof c->sc.hbm_policy, "%s",
-             only ? only : policies[seed % N_POLICIES]);
-    for (int k = 0; k < 3; k++)
-        snprintf(c->sc.tiers[k].policy, sizeof c->sc.tiers[k].policy, "%s",
-                 only ? only : policies[kvc_rng_below(&rng, N_POLICIES)]);
+    for (int k = 0; k < 4; k++) {
+        char *policy = k ? c->sc.tiers[k - 1].policy : c->sc.hbm_policy;
+        const char *drawn = policies[(k ? kvc_rng_below(&rng, N_POLICIES) : seed) % N_POLICIES];
+
+        snprintf(policy, sizeof c->sc.hbm_policy, "%s", these ? these[k] : only ? only : drawn);
+    }
 }
 
-static bool case_agrees(const struct kvc_scenario *base, enum case_level level, uint64_t seed)
+static bool case_agrees(const struct kvc_scenario *base, enum case_level level, uint64_t seed,
+                        const char *const *these)
 {
     static struct replay_case c;
     char text[256];
 
     replay_case_make(&c, seed, level, base, replay_kv_bytes(base));
-    choose(&c, seed);
+    choose(&c, seed, these);
     if (!replay_case_differs(&c, text, sizeof text))
         return true;
     replay_case_shrink(&c);
@@ -67,46 +71,57 @@ static void agree(enum case_level level, uint64_t n)
 
     n = which && strtoul(which, NULL, 10) != level ? 0 : many ? strtoull(many, NULL, 10) : n;
     for (uint64_t i = 0; i < n && failed < 3; i++)
-        failed += !case_agrees(base, level, seed + i);
+        failed += !case_agrees(base, level, seed + i, NULL);
     kvc_scenario_destroy(base);
     assert_int_equal(failed, 0);
 }
 
 static void agrees_where_it_once_did_not(void **state)
 {
-    static const struct { enum case_level level; uint64_t seed; } cases[] = {
-        {CASE_TIERS, 317}, {CASE_TENANTS, 607}, {CASE_REPLICAS, 1834}, {CASE_DRAM, 1834},
+    static const struct {
+        enum case_level level;
+        uint64_t seed;
+        const char *policy[4];
+    } cases[] = {
+        {CASE_TIERS, 317, {"ttl:ttl=120ms", "sieve", "fifo", "fifo"}},
+        {CASE_TENANTS, 607, {"fifo", "fifo", "wtinylfu:window=0.3:protected=0.5:sample=2", "lru"}},
+        {CASE_REPLICAS, 1834, {"watermark:high=0.6:batch=0.2", "lru", "lru", "lru"}},
+        {CASE_DRAM, 1834, {"watermark:high=0.6:batch=0.2", "hyperbolic", "lru", "lru"}},
+        {CASE_TENANTS, 47, {"costaware:tokens=32", "costaware:tokens=32", "costaware:tokens=32",
+                            "costaware:tokens=32"}},
+        {CASE_TIERS, 1340, {"radix", "radix", "radix", "radix"}},
+        {CASE_REPLICAS, 1117, {"thinktime:pause=300ms", "lru", "lru", "lru"}},
     };
     struct kvc_scenario *base = replay_base_scenario();
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        assert_true(case_agrees(base, cases[i].level, cases[i].seed));
+        assert_true(case_agrees(base, cases[i].level, cases[i].seed, cases[i].policy));
     kvc_scenario_destroy(base);
 }
 
 static void agrees_on_replicas(void **state)
 {
     (void)state;
-    agree(CASE_REPLICAS, 24);
+    agree(CASE_REPLICAS, N_POLICIES);
 }
 
 static void agrees_on_dram(void **state)
 {
     (void)state;
-    agree(CASE_DRAM, 24);
+    agree(CASE_DRAM, N_POLICIES);
 }
 
 static void agrees_on_tiers(void **state)
 {
     (void)state;
-    agree(CASE_TIERS, 24);
+    agree(CASE_TIERS, N_POLICIES);
 }
 
 static void agrees_on_tenants(void **state)
 {
     (void)state;
-    agree(CASE_TENANTS, 24);
+    agree(CASE_TENANTS, N_POLICIES);
 }
 
 /* ---- all policies ---- */

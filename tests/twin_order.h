@@ -18,11 +18,13 @@ void twin_order_destroy(struct twin_order *o);
 typedef bool (*order_may_go)(const void *user, uint32_t node);
 uint32_t twin_order_arrive(struct twin_order *o, const struct req *r, uint64_t in_use, bool one,
                            order_may_go may_go, const void *user, const uint32_t **gone);
+/* What is told up to the next turn belongs together. NULL is fine. */
+void twin_order_turn(struct twin_order *o);
 void twin_order_use(struct twin_order *o, uint32_t node, uint32_t tenant, enum order_kind kind);
 void twin_order_forget(struct twin_order *o, uint32_t node);
 /* The blocks that leave now, one where tenants have limits. newcomer: for whom, TWIN_NONE: nobody in
  * particular. */
-uint32_t twin_order_evict(struct twin_order *o, uint32_t newcomer, uint64_t in_use, bool one,
+uint32_t twin_order_evict(struct twin_order *o, uint32_t newcomer, bool one,
                           order_may_go may_go, const void *user, const uint32_t **gone);
 bool twin_is(const char *spec, const char *name); /* a policy, whatever its options */
 static inline bool twin_is_fifo(const char *spec)

@@ -197,7 +197,7 @@ static void evict_by_policy(struct twin *tw, struct replica *rep, uint32_t by, u
     for (struct copy *c = rep->q_head; c; c = c->q_next)
         if (rank_of(&l, c, &rank) && rank < l.rank)
             l.rank = rank;
-    n = twin_order_evict(rep->order, newcomer, in_use(tw, rep), tw->limited[0], may_go, &l, &gone);
+    n = twin_order_evict(rep->order, newcomer, tw->limited[0], may_go, &l, &gone);
     kvc_free(l.use);
     evict_nodes(tw, rep, by, gone, n);
 }
@@ -430,6 +430,7 @@ void pool_release(struct twin *tw, struct replica *rep, struct req *r)
             queue_push(rep, page);
         }
     }
+    twin_order_turn(rep->order);
     for (uint32_t b = r->pub; b-- > 0;) {
         struct copy *copy = r->held[b];
 

@@ -141,8 +141,7 @@ static uint32_t evict_by_policy(struct twin *tw, int k, struct instance *inst, u
     for (uint32_t i = 0; i < inst->n; i++)
         if (rank_of(&l, &inst->at[i], &rank) && rank < l.rank)
             l.rank = rank;
-    n = twin_order_evict(inst->order, inst->newcomer, taken_of(tw, inst), tw->limited[1 + k],
-                         may_go, &l, &nodes);
+    n = twin_order_evict(inst->order, inst->newcomer, tw->limited[1 + k], may_go, &l, &nodes);
     kvc_free(use);
     evict_nodes(tw, k, inst, by, nodes, n, gone);
     return n;

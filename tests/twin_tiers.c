@@ -177,7 +177,15 @@ void tiers_reach(const struct twin *tw, const struct replica *rep, const struct 
     }
 }
 
-static void touch(struct twin *tw, int k, struct stored *s, uint64_t stamp, uint32_t by);
+/* In order of insertion a block's time counts from then. */
+static void touch(struct twin *tw, int k, struct stored *s, uint64_t stamp, uint32_t by)
+{
+    s->touched = stamp;
+    if (twin_is_fifo(tw->sc->tiers[k].policy))
+        return;
+    s->touched_ns = tw->now;
+    s->ttl = tenants_longer(tw, s->ttl, 1 + k, by);
+}
 
 void tiers_touch(struct twin *tw, const struct replica *rep, const struct req *r)
 {
@@ -196,6 +204,7 @@ void tiers_touch(struct twin *tw, const struct replica *rep, const struct req *r
                 break;
             touch(tw, k, s, stamp, r->tenant);
         }
+        twin_order_turn(inst->order);
         while (inst->order && n-- > 0)
             twin_order_use(inst->order, r->path[n], twin_named(tw, r->tenant), ORDER_USE);
     }
@@ -264,16 +273,6 @@ static void insert(struct twin *tw, int k, struct instance *inst, const struct b
     inst->at[inst->n++] = (struct stored){
         b->nodes[i], b->depths[i], !at_once, b->tenants[i], stamp, stamp, tw->now,
         tenants_longer(tw, NULL, 1 + k, b->tenants[i]), at_once};
-}
-
-/* In order of insertion a block's time counts from then. */
-static void touch(struct twin *tw, int k, struct stored *s, uint64_t stamp, uint32_t by)
-{
-    s->touched = stamp;
-    if (twin_is_fifo(tw->sc->tiers[k].policy))
-        return;
-    s->touched_ns = tw->now;
-    s->ttl = tenants_longer(tw, s->ttl, 1 + k, by);
 }
 
 /* The end of a write, or an insertion: touches the blocks, the last one first, then the leading

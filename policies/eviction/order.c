@@ -131,7 +131,6 @@ void kvc_order_arrive(struct kvc_runs *c, const struct kvc_runs_request *request
 void kvc_order_turn(struct kvc_runs *c)
 {
     c->turn++;
-    c->match = KVC_RUN_NONE;
     c->matched = false;
 }
 
@@ -239,13 +238,12 @@ void kvc_order_hold(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, 
 /* ---- what leaves ---- */
 
 uint64_t kvc_order_evict(struct kvc_runs *c, uint32_t want, const bool *allowed,
-                         uint32_t newcomer_seg, uint32_t newcomer_hi, uint64_t in_use)
+                         uint32_t newcomer_seg, uint32_t newcomer_hi)
 {
     uint64_t before = c->size;
     if (c->failed)
         return 0;
     c->allowed = allowed;
-    c->in_use = in_use;
     c->newcomer.seg = newcomer_seg;
     c->newcomer.hi = newcomer_hi;
     if (c->cut.end && newcomer_seg != KVC_RUN_NONE) {

@@ -37,7 +37,7 @@ void kvc_order_hold(struct kvc_runs *order, uint32_t seg, uint32_t lo, uint32_t 
  * once; of allowed tenants, unless all are, one. For a newcomer whose deepest block is given
  * (UINT32_MAX: none in particular). Returns how many left; 0: there is none, or it failed. */
 uint64_t kvc_order_evict(struct kvc_runs *order, uint32_t want, const bool *allowed,
-                         uint32_t newcomer_seg, uint32_t newcomer_hi, uint64_t in_use);
+                         uint32_t newcomer_seg, uint32_t newcomer_hi);
 /* Blocks left for another reason; left is not called. */
 void kvc_order_forget(struct kvc_runs *order, uint32_t seg, uint32_t lo, uint32_t hi);
 /* For checks: how many of them it knows, and how many of these may go. */

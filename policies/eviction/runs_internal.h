@@ -128,6 +128,7 @@ struct kvc_runs {
     uint32_t *by_return[2], n_live;
     size_t return_room[2];
     uint64_t sum_ns, pauses;
+    bool awaits; /* not all that was taken as the request arrived held known blocks */
     const uint32_t *next;    /* of the request in hand */
     struct kvc_admission *admission; /* NULL: all is stored */
     uint64_t limit;          /* blocks of the request's path that may be stored */
@@ -152,10 +153,10 @@ struct kvc_runs {
     size_t tag_room;
     uint32_t tag_new;      /* of runs that are made now */
     const bool *allowed;   /* by whose: may go; NULL: all */
-    uint64_t in_use;       /* blocks of the cache that are taken, whatever is in them */
+    uint64_t in_use;       /* blocks of the cache taken as the request arrived, by whatever */
     uint32_t *kids;        /* by segment: segments with blocks anywhere below */
-    uint32_t match;        /* radix, of this turn: the segment of the last blocks, if they were new; .. */
-    bool matched;          /* .. whether some were known */
+    uint32_t match, match_lo; /* radix: where the last blocks told of are, if they were new */
+    bool matched;             /* and whether some of this turn were known */
     struct { uint32_t seg, hi; } newcomer; /* the deepest block that room is made for; seg NONE: none */
 };
 

@@ -76,16 +76,22 @@ static uint64_t radix_whole(struct kvc_runs *c, uint32_t leaf)
     return found;
 }
 
-/* In an engine's cache: what a turn adds is a node; the deepest block that was there ends one. Nodes
- * may begin and end inside a segment: note tells those of one apart. */
+/* In an engine's cache: blocks that come in right after those below them are of their node; the
+ * deepest block of a turn that was there ends one. Nodes may begin and end inside a segment: note
+ * tells those of one apart. */
 static void radix_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost)
 {
+    uint32_t last = c->match, up = c->seg[seg].parent;
+    bool next = last != KVC_RUN_NONE && c->match_lo == 0 && c->seg[last].parent == seg;
     (void)ghost;
     if (hi == c->seg[seg].len)
-        c->below[seg] = c->match;
-    if (c->match == KVC_RUN_NONE)
+        c->below[seg] = next ? last : KVC_RUN_NONE;
+    if (lo == 0 && up != KVC_RUN_NONE && c->below[up] == seg)
+        c->below[up] = KVC_RUN_NONE; /* of a node that lost what it had here */
+    if (!(next && hi == c->seg[seg].len) && !(last == seg && c->match_lo == hi))
         c->notes++;
     c->match = seg;
+    c->match_lo = lo;
     kvc_run_add(c, seg, lo, hi, 0, c->notes);
 }
 
@@ -105,6 +111,12 @@ static void radix_use(struct kvc_runs *c, uint32_t r)
     if (!c->matched || c->match != KVC_RUN_NONE)
         end_node(c, r);
     c->matched = true;
+    c->match = KVC_RUN_NONE;
+    kvc_order_requeue(c, r);
+}
+
+static void radix_renew(struct kvc_runs *c, uint32_t r)
+{
     c->match = KVC_RUN_NONE;
     kvc_order_requeue(c, r);
 }
@@ -137,7 +149,7 @@ static uint32_t radix_evict(struct kvc_runs *c, uint32_t want)
 }
 
 static const struct kvc_order_ops radix_order = {.come = radix_come, .evict = radix_evict,
-                                                 .use = radix_use, .renew = kvc_order_requeue,
+                                                 .use = radix_use, .renew = radix_renew,
                                                  .tree = true};
 const struct kvc_runs_ops kvc_runs_radix = {.name = "radix", .start = radix_start,
                                             .whole = radix_whole, .order = &radix_order};
@@ -275,11 +287,24 @@ static void costaware_use(struct kvc_runs *c, uint32_t r)
     kvc_order_restamp(c, r);
 }
 
+static uint32_t used_longest_ago(const struct kvc_runs *c)
+{
+    uint32_t oldest = KVC_RUN_NONE;
+    for (size_t i = 0; i < c->n_heap; i++) {
+        uint32_t r = c->heap[i];
+        if (kvc_order_free(c, r) &&
+            (oldest == KVC_RUN_NONE || c->run[r].stamp < c->run[oldest].stamp ||
+             (c->run[r].stamp == c->run[oldest].stamp && c->run[r].lo > c->run[oldest].lo)))
+            oldest = r; /* equals are of one segment */
+    }
+    return oldest;
+}
+
 static uint32_t costaware_evict(struct kvc_runs *c, uint32_t want)
 {
     uint32_t r = kvc_order_first(c, kvc_order_leaf);
-    if (r == KVC_RUN_NONE)
-        return kvc_order_leave(c, kvc_order_first(c, kvc_order_free), 1);
+    if (r == KVC_RUN_NONE) /* below all that may go something is held */
+        return kvc_order_leave(c, used_longest_ago(c), 1);
     uint64_t figure = value(c, &c->run[r]);
     c->floor = figure > c->floor ? figure : c->floor;
     return kvc_order_leave(c, r, want);

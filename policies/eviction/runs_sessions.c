@@ -292,6 +292,7 @@ static void order_use(struct kvc_runs *c, uint32_t r)
 static void order_arrive(struct kvc_runs *c, uint32_t leaf)
 {
     uint32_t s = leaf == KVC_RUN_NONE ? KVC_RUN_NONE : session_of(c);
+    c->awaits = c->in_use > c->size;
     if (s == KVC_RUN_NONE || c->failed)
         return;
     if (c->sessions[s].place[0] != KVC_RUN_NONE)
@@ -318,16 +319,17 @@ static uint32_t own_run(const struct kvc_runs *c, uint32_t s)
 }
 
 /* The run of the session farthest from its return whose deepest blocks may go. A session that has
- * none is forgotten, but not, with patience, one of the last to ask: its blocks may be on their way. */
+ * none is forgotten, but not, with patience, one of the last to ask: as the request arrived some were
+ * on their way. */
 #define RECENT 256
 
 static bool expected(const struct kvc_runs *c, uint32_t s, bool patient)
 {
     uint32_t since = c->request - c->sessions[s].request;
-    return since == 0 || (patient && since < RECENT && c->in_use > c->size);
+    return since == 0 || (patient && since < RECENT && c->awaits);
 }
 
-static uint32_t next_to_go(struct kvc_runs *c, bool patient)
+static uint32_t next_to_go(struct kvc_runs *c, bool patient, uint32_t *want)
 {
     uint32_t found = KVC_RUN_NONE, aside = KVC_RUN_NONE, s;
     while (found == KVC_RUN_NONE && (s = farthest(c)) != KVC_RUN_NONE) {
@@ -336,6 +338,7 @@ static uint32_t next_to_go(struct kvc_runs *c, bool patient)
             found = r;
         } else if (r == KVC_RUN_NONE && !expected(c, s, patient)) {
             forget(c, s);
+            *want = 1; /* what it shared may be one's alone now that was put aside */
         } else {
             leave(c, s);
             c->sessions[s].place[1] = aside; /* free while it is in no heap */
@@ -353,10 +356,10 @@ static uint32_t order_evict(struct kvc_runs *c, uint32_t want)
 {
     uint32_t r = kvc_order_oldest(c, 0);
     if (r == KVC_RUN_NONE)
-        r = next_to_go(c, true);
+        r = next_to_go(c, true, &want);
     if (r == KVC_RUN_NONE)
-        r = next_to_go(c, false);
-    if (r == KVC_RUN_NONE && (r = kvc_order_oldest(c, 0)) == KVC_RUN_NONE)
+        r = next_to_go(c, false, &want);
+    if (r == KVC_RUN_NONE)
         r = kvc_order_oldest(c, 1); /* not the deepest of anybody's: what is below is held */
     return kvc_order_leave(c, r, want);
 }

@@ -139,7 +139,7 @@ bool kvc_pool_policy_evict(struct kvc_pool *pool, uint32_t c, uint64_t pages)
             pool->whose[k] = k == c;
     uint64_t gone = kvc_order_evict(pool->policy, want < NONE ? (uint32_t)want : NONE,
                                     pool->whose, pool->newcomer.seg,
-                                    pool->newcomer.hi, blocks_of(pool, pool->pages - pool->plain));
+                                    pool->newcomer.hi);
     heed(pool);
     return gone > 0;
 }
