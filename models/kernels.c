@@ -369,11 +369,25 @@ bool kvc_kernels_linear(struct kvc_kernels *kernels, const struct kvc_llm *llm, 
     const double site[KVC_KERNEL_SITE] = {llm->hidden, (double)llm->linear_key_heads / tp,
                                           (double)llm->linear_value_heads / tp,
                                           llm->linear_head_dim};
-    const char *word = family && strcmp(family, "kda") == 0 ? "kda" : "delta_rule";
+    bool mamba = family && strcmp(family, "mamba2") == 0;
+    const char *word = family && strcmp(family, "kda") == 0 ? "kda"
+                       : mamba && !prefill                  ? "delta_rule_packed"
+                                                            : "delta_rule";
+    /* Of mamba2 only the convolution was measured; a delta net of as much state, in the heads that
+     * those were measured with, stands for the recurrence; in decode by the kernels that keep the
+     * state in floats. */
+    double state = (double)llm->linear_value_width * llm->linear_head_dim;
+    const double net[KVC_KERNEL_SITE] = {llm->hidden, 16.0 / tp, state / (128 * 128) / tp, 128};
 
     if (!family || !find_linear(kernels, family, phase, "conv1d", site, &out->convolution) ||
-        !find_linear(kernels, family, phase, word, site, &out->recurrence))
+        !find_linear(kernels, mamba ? "gdn" : family, phase, word, mamba ? net : site,
+                     &out->recurrence))
         return false;
+    if (mamba) {
+        out->recurrence.exact = false;
+        note(kernels, prefill ? "mamba2's convolution, prefill" : "mamba2's convolution, decode",
+             &out->convolution);
+    }
     note(kernels, prefill ? "linear attention, prefill" : "linear attention, decode",
          &out->recurrence);
     return true;

@@ -123,6 +123,11 @@ enum kvc_dtype kvc_llm_plain_dtype(const struct kvc_llm *llm, enum kvc_dtype wei
     return weights == KVC_MXFP4 || ((weights == KVC_INT4 || weights == KVC_NVFP4) && llm->experts) ? KVC_BF16 : weights;
 }
 
+double kvc_llm_expert_params(const struct kvc_llm *llm)
+{
+    return (llm->ungated ? 2.0 : 3.0) * llm->experts * llm->hidden * llm->expert_intermediate;
+}
+
 /* Embeddings and head stay bf16. */
 uint64_t kvc_llm_weight_bytes(const struct kvc_llm *llm, enum kvc_dtype weights)
 {
@@ -133,9 +138,7 @@ uint64_t kvc_llm_weight_bytes(const struct kvc_llm *llm, enum kvc_dtype weights)
     if (weights == KVC_INT4 && llm->int4_group)
         small = 0.5 + 2.0 / llm->int4_group;
     if (kvc_llm_plain_dtype(llm, weights) != weights) {
-        double experts = 3.0 * (llm->layers - llm->dense_layers) * llm->experts * llm->hidden *
-                         llm->expert_intermediate;
-        kept = params - experts;
+        kept = params - (llm->layers - llm->dense_layers) * kvc_llm_expert_params(llm);
     }
     if (kept > params)
         kept = params;

@@ -30,7 +30,8 @@ struct kvc_llm {
     uint32_t window_kv_heads, window_head_dim;  /* of those layers; as the others where 0 */
     uint32_t linear_layers;                     /* linear-attention layers: no KV per token */
     uint32_t linear_width, linear_value_width;  /* their projections in and out */
-    const char *linear_kind;                    /* gdn or kda: the family of its kernels */
+    const char *linear_kind;                    /* gdn, kda or mamba2: the family of its kernels */
+    /* of mamba2: groups, heads and size of the state */
     uint32_t linear_key_heads, linear_value_heads, linear_head_dim;
     uint64_t linear_state_bytes;                /* per sequence, all such layers, fp32 */
     uint32_t dense_layers;                      /* MoE models: layers with a dense FFN */
@@ -41,6 +42,7 @@ struct kvc_llm {
     uint64_t kv_bytes_per_token_bf16;           /* stated: layers that grow, all ranks */
     const char *weights_dtype;                  /* as published */
     uint32_t joint_qk_norm; /* 1: queries and keys are normalised over all heads of all ranks */
+    uint32_t ungated; /* 1: feed-forward parts and experts have two matrices, no gate */
     uint32_t int4_group;                        /* int4 weights that share a scale; 128 where 0 */
     const char *no_step_model;                  /* why step times are refused, or NULL */
 };
@@ -125,6 +127,8 @@ uint64_t kvc_llm_kv_bytes_per_token(const struct kvc_llm *llm, enum kvc_dtype kv
 /* For one token: what an engine without a pool of their own for such layers keeps of each. */
 uint64_t kvc_llm_window_kv_bytes(const struct kvc_llm *llm, enum kvc_dtype kv, uint32_t tp,
                                  uint64_t tokens);
+/* Of one layer's routed experts. */
+double kvc_llm_expert_params(const struct kvc_llm *llm);
 uint64_t kvc_llm_weight_bytes(const struct kvc_llm *llm, enum kvc_dtype weights);
 /* The dtype of all weights but the experts': mxfp4, and int4 in models with experts, are theirs
  * alone; the rest stays bf16. */

@@ -153,6 +153,7 @@ static bool read_llm(const struct kvc_jval *v, struct kvc_llm *m)
         {"sparse_tokens", &m->sparse_tokens},
         {"int4_group", &m->int4_group},
         {"joint_qk_norm", &m->joint_qk_norm},
+        {"ungated", &m->ungated},
     };
 
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)

@@ -299,7 +299,8 @@ enum kvc_status kvc_step_build_attention(struct kvc_step_model *m, struct kvc_er
                                   both[j]->curve.octaves <= 1.01;
     }
     if (m->linear_measured)
-        m->attention_exact &= !a.decode.recurrence.borrowed && !a.decode.recurrence.foreign &&
+        m->attention_exact &= a.decode.recurrence.exact && !a.decode.recurrence.borrowed &&
+                              !a.decode.recurrence.foreign &&
                               a.decode.recurrence.curve.octaves <= 1.01;
     /* read and write each sequence's state; 0.8 of the rate is assumed */
     if (m->llm.linear_layers && !m->linear_measured)

@@ -82,7 +82,8 @@ static enum kvc_status attention_products(struct products *p, struct kvc_step_mo
     double window = l->window_layers, full = l->layers - l->linear_layers - window;
     uint32_t heads = l->heads / m->tp;
     /* gated attention of the hybrid Qwen models doubles the query projection */
-    uint32_t queries = l->linear_layers && !l->kv_lora_rank ? 2 * heads : heads;
+    bool gated = l->linear_kind && strcmp(l->linear_kind, "gdn") == 0;
+    uint32_t queries = gated ? 2 * heads : heads;
     enum kvc_status status;
 
     if (l->kv_lora_rank)
@@ -106,7 +107,7 @@ static enum kvc_status layer_products(struct products *p, struct kvc_step_model 
 {
     const struct kvc_llm *l = &m->llm;
     double dense = l->experts ? l->dense_layers : l->layers, sparse = l->layers - dense;
-    uint32_t inter = ceil_div(l->intermediate, m->tp),
+    uint32_t inter = ceil_div(l->intermediate, m->tp), into = l->ungated ? 1 : 2,
              shared = ceil_div(l->shared_intermediate, m->tp);
     enum kvc_status status = attention_products(p, m, err);
 
@@ -117,13 +118,13 @@ static enum kvc_status layer_products(struct products *p, struct kvc_step_model 
         status = add_product(p, m, m->plain, l->linear_layers, l->hidden,
                              ceil_div(l->linear_value_width, m->tp), err);
     if (status == KVC_OK)
-        status = add_product(p, m, m->plain, dense, 2 * inter, l->hidden, err);
+        status = add_product(p, m, m->plain, dense, into * inter, l->hidden, err);
     if (status == KVC_OK)
         status = add_product(p, m, m->plain, dense, l->hidden, inter, err);
     if (status == KVC_OK && l->experts)
         status = add_product(p, m, KVC_BF16, sparse, l->experts, l->hidden, err);
     if (status == KVC_OK && l->experts)
-        status = add_product(p, m, m->plain, sparse, 2 * shared, l->hidden, err);
+        status = add_product(p, m, m->plain, sparse, into * shared, l->hidden, err);
     if (status == KVC_OK && l->experts)
         status = add_product(p, m, m->plain, sparse, l->hidden, shared, err);
     return status;
@@ -133,7 +134,7 @@ static enum kvc_status layer_products(struct products *p, struct kvc_step_model 
 static double elementwise_ns(const struct kvc_step_model *m, double tokens)
 {
     const struct kvc_llm *l = &m->llm;
-    double inter = l->experts ? 0.0 : 3.0 * l->intermediate / m->tp;
+    double inter = l->experts ? 0.0 : (l->ungated ? 2.0 : 3.0) * l->intermediate / m->tp;
     double qkv = 2.0 * (l->heads / m->tp + 2.0 * ceil_div(l->kv_heads, m->tp)) * l->head_dim;
     double bytes = 2.0 * tokens * (8.0 * l->hidden + inter + qkv);
 
@@ -148,7 +149,7 @@ static double moe_closed_form_ns(const struct kvc_step_model *m, double tokens)
 {
     const struct kvc_llm *l = &m->llm;
     double idle = pow(1.0 - (double)l->top_k / l->experts, tokens);
-    double weights = 3.0 * l->hidden * l->expert_intermediate / m->ranks;
+    double weights = kvc_llm_expert_params(l) / l->experts / m->ranks;
     double bytes = l->experts * (1.0 - idle) * weights * kvc_dtype_bytes(m->weights);
     double flops = 2.0 * weights * tokens * l->top_k;
     double memory = bytes / (0.8 * m->gpu.hbm_bytes_per_s.value);
@@ -332,8 +333,7 @@ static double expert_bytes(const struct kvc_step_model *m)
 {
     const struct kvc_llm *l = &m->llm;
 
-    return 3.0 * (l->layers - l->dense_layers) * l->experts * l->hidden * l->expert_intermediate *
-           kvc_dtype_bytes(m->weights);
+    return (l->layers - l->dense_layers) * kvc_llm_expert_params(l) * kvc_dtype_bytes(m->weights);
 }
 
 /* All of them dealt to the ranks; with attention data parallelism only the experts are. */

@@ -16,6 +16,7 @@
 #include "base/rng.h"
 #include "models/kernels.h"
 #include "studies/kernels/study.h"
+#include "tests/models_csv.h"
 
 #define AIC "../shared/kernels/aic/"
 
@@ -373,6 +374,48 @@ static void linear_attention_moves_its_state(void **state)
         }
 }
 
+/* Mamba2: the convolution as TensorRT-LLM's rows have it, by no other engine; the recurrence, which
+ * nobody measured, moves the state as a delta net does and is never called exact. */
+static void mamba2_convolves_as_measured(void **state)
+{
+    const struct kvc_llm *m = kvc_llm_find("Nemotron-3-Nano-30B-A3B");
+    const struct kvc_gpu *g = kvc_gpu_find("h100_sxm");
+    static const char *const backends[] = {"trtllm", "vllm"};
+    struct kvc_linear part[2][2];
+    struct kvc_kernels *k[2];
+    struct test_csv csv;
+    double sum = 0, n = 0;
+
+    (void)state;
+    for (int b = 0; b < 2; b++) {
+        assert_int_equal(kvc_kernels_load(&k[b], g, backends[b], NULL), KVC_OK);
+        for (int prefill = 0; prefill < 2; prefill++) {
+            assert_true(kvc_kernels_linear(k[b], m, 1, prefill, &part[b][prefill]));
+            assert_int_equal(part[b][prefill].convolution.foreign, b);
+            assert_false(part[b][prefill].recurrence.exact);
+        }
+        double least = 1e9 * 2 * 256.0 * 4096 * 128 * 4 / g->hbm_bytes_per_s.value;
+        double ns = kvc_kernel_answer_ns(&part[b][0].recurrence, 256, 1);
+        assert_true(ns > least && ns < 1.5 * least);
+    }
+    if (test_csv_open(&csv, AIC "h100_sxm__mamba2__trtllm__1.3.0rc20.csv")) {
+        while (test_csv_row(&csv)) {
+            bool prefill = strcmp(test_csv_get(&csv, "phase"), "context") == 0;
+            if (!strstr(test_csv_get(&csv, "model_name"), "Nemotron-3-Nano"))
+                continue;
+            double got = kvc_kernel_answer_ns(&part[0][prefill].convolution,
+                                              test_csv_number(&csv, "batch_size"),
+                                              test_csv_number(&csv, "seq_len"));
+            sum += fabs(got / 1e6 / test_csv_number(&csv, "latency") - 1);
+            n++;
+        }
+        test_csv_close(&csv);
+        assert_true(n > 50 && sum / n < 0.05);
+    }
+    kvc_kernels_destroy(k[0]);
+    kvc_kernels_destroy(k[1]);
+}
+
 static void allreduce_never_falls(void **state)
 {
     (void)state;
@@ -402,6 +445,7 @@ int main(void)
         cmocka_unit_test(a_refit_gives_the_checked_in_tables),
         cmocka_unit_test(borrowed_tables_hold),
         cmocka_unit_test(linear_attention_moves_its_state),
+        cmocka_unit_test(mamba2_convolves_as_measured),
         cmocka_unit_test(allreduce_never_falls),
     };
     return cmocka_run_group_tests_name("models_kernels", tests, NULL, NULL);

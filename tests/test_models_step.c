@@ -58,6 +58,8 @@ static const struct combination {
     {"DeepSeek-V3", "h200_sxm", KVC_FP8, KVC_BF16, 8},
     {"Gemma-3-27B", "h100_sxm", KVC_BF16, KVC_BF16, 1},
     {"Qwen3.5-27B", "b200_sxm", KVC_FP8, KVC_FP8, 2},
+    {"Nemotron-3-Nano-30B-A3B", "h100_sxm", KVC_BF16, KVC_BF16, 1},
+    {"Nemotron-3-Nano-30B-A3B", "b200_sxm", KVC_BF16, KVC_FP8, 2},
 };
 #define COMBINATIONS (sizeof combinations / sizeof combinations[0])
 

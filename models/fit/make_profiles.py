@@ -105,7 +105,7 @@ def more_llms(models):
     k2.update(name="Kimi-K2.5", max_position_embeddings=262144,
               source="geometry of Kimi-K2, as the text_config of public kimi_k25 configurations; routed experts in int4 in groups "
                      "of 32, the rest bf16 (ROCm/ATOM recipes/Kimi-K2.5.md); vision tower not counted")
-    return [k2] + [plain(*m) for m in PLAIN] + [scout()]
+    return [k2] + [plain(*m) for m in PLAIN] + [scout(), nemotron()]
 
 
 # Plain dense models of public serving runs: name, layers, hidden, intermediate, heads, KV heads, vocabulary, longest, 1e9 parameters.
@@ -126,6 +126,22 @@ def scout():
     m = plain("Llama-4-Scout-17B-16E", 48, 5120, None, 40, 8, 202048, 1048576, 107.77)
     m.update(params_active_computed_b=17.17, moe={"num_experts": 16, "top_k": 1, "intermediate_size": 8192, "shared_intermediate_total": 8192},
              source="its public config.json, text part; layers that attend in chunks of 8192 are taken as full ones")
+    return m
+
+
+def nemotron():
+    """52 blocks of one part each, 23 of mamba2, 23 of experts and 6 of attention, as 29 layers that attend, 6 of them without a
+    feed-forward part. Parameters as they add up (31.58e9): published as 31.6e9."""
+    h, vocab, width, groups, heads, state = 2688, 131072, 4096, 8, 64, 128
+    into = 2 * width + 2 * groups * state + heads
+    params = 23 * (h * into + width * h + 4 * (width + 2 * groups * state)) + 6 * h * 128 * (2 * 32 + 2 * 2) + \
+        23 * (2 * h * (128 * 1856 + 3712) + 128 * h) + 2 * vocab * h
+    m = plain("Nemotron-3-Nano-30B-A3B", 29, h, None, 32, 2, vocab, 262144, round(params / 1e9, 2))
+    m.update(params_active_computed_b=3.6, moe={"num_experts": 128, "top_k": 6, "intermediate_size": 1856, "shared_intermediate_total": 3712},
+             kv_bytes_per_token={"bf16_total_all_layers": 6 * 2 * 2 * 128 * 2},
+             linear_attention={"type": "mamba2", "layers": 23, "key_heads": groups, "value_heads": heads, "value_dim": state, "width": into,
+                               "value_width": width, "state_bytes_per_sequence_fp32": 23 * width * state * 4},
+             source="Nemotron3NanoProvider of NVIDIA-NeMo/Megatron-Bridge @d9f7643b; 23 mamba2, 23 expert and 6 attention blocks")
     return m
 
 
@@ -225,14 +241,17 @@ def llm(m):
                      kv_heads=win["full_kv_heads"], head_dim=win["full_head_dim"])
     if lin:
         o.update(linear_layers=lin["layers"], linear_state_bytes=lin["state_bytes_per_sequence_fp32"],
-                 linear_width=2 * lin["key_heads"] * lin["key_dim"] + 2 * lin["value_heads"] * lin["value_dim"],
-                 linear_value_width=lin["value_heads"] * lin["value_dim"],
-                 linear_kind="kda" if "kimi" in lin["type"] else "gdn", linear_key_heads=lin["key_heads"],
+                 linear_width=lin.get("width") or 2 * lin["key_heads"] * lin["key_dim"] + 2 * lin["value_heads"] * lin["value_dim"],
+                 linear_value_width=lin.get("value_width") or lin["value_heads"] * lin["value_dim"],
+                 linear_kind="mamba2" if lin["type"] == "mamba2" else "kda" if "kimi" in lin["type"] else "gdn",
+                 linear_key_heads=lin["key_heads"],
                  linear_value_heads=lin["value_heads"], linear_head_dim=lin["value_dim"])
     if sp:
         o.update(indexer_dim=sp["index_head_dim"], index_heads=sp["index_n_heads"], sparse_tokens=sp["index_topk"])
     if m["name"] in JOINT_QK_NORM:
         o["joint_qk_norm"] = 1
+    if lin and lin["type"] == "mamba2":
+        o.update(ungated=1, dense_layers=m["layers"] - lin["layers"])
     if m["name"] in INT4_GROUP:
         o["int4_group"] = INT4_GROUP[m["name"]]
     if moe and o["intermediate"] and o["params_total_b"]:
