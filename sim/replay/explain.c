@@ -297,6 +297,10 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
     if (e->sc->cluster.pp > 1)
         warn(n, "pipeline", "Pipeline stages were held against closed forms only, no served run: batches "
                             "in flight are taken to be of equal size, and the bands are wider.");
+    if (e->sc->cluster.dp > 1)
+        warn(n, "data_parallel", "Data-parallel ranks were held against one served run, over PCIe: its "
+                                 "steps are 14 %% longer. Batches padded to the longest rank's and "
+                                 "unevenly chosen experts are not in it, and the bands are wider.");
     if (!kvc_gpu_find(e->sc->cluster.gpu)->kernels_measured)
         warn(n, "kernels_assumed", "No kernel measurements for this GPU: times are another GPU's, as "
                                    "shares of this one's peaks, and the band is wide.");
