@@ -163,20 +163,31 @@ static uint64_t step_end(const struct kvc_replica *r, uint64_t s)
 }
 
 /* The step under way at time t, counted as finished steps at its end: the first that ends at t or
- * later. */
+ * later. Between two ends the others lie nearly evenly, as a step is hardly longer than the one
+ * before it: a line through both leads to a neighbour. */
 static uint64_t step_at(const struct kvc_replica *r, uint64_t t)
 {
-    if (r->mixed)
-        return r->target;
-    uint64_t lo = r->steps + 1, hi = r->target;
-    while (lo < hi) {
-        uint64_t mid = lo + (hi - lo) / 2;
-        if (step_end(r, mid) >= t)
-            hi = mid;
+    uint64_t lo = r->steps, hi = r->target, lo_ns = r->started_ns, hi_ns = r->due_ns;
+    if (r->mixed || t > hi_ns)
+        return hi;
+    while (hi - lo > 1 && t > lo_ns) {
+        double part = (double)(t - lo_ns) / (double)(hi_ns - lo_ns);
+        uint64_t mid = lo + (uint64_t)((double)(hi - lo) * part);
+        mid = mid <= lo ? lo + 1 : mid >= hi ? hi - 1 : mid;
+        uint64_t end_ns = step_end(r, mid);
+        if (end_ns >= t)
+            hi = mid, hi_ns = end_ns;
         else
-            lo = mid + 1;
+            lo = mid, lo_ns = end_ns;
     }
-    return lo;
+    return lo + 1;
+}
+
+/* No longer jumps over the end of the step under way at time t. */
+static void look_again(struct kvc_replica *r, uint64_t t)
+{
+    r->target = step_at(r, t);
+    r->due_ns = step_end(r, r->target);
 }
 
 /* Pages and published blocks as of the start of step s. */
@@ -424,12 +435,12 @@ static void start_decode(struct kvc_engine *e, struct kvc_replica *r)
     r->mixed = false;
     bool next_step = r->retry || (r->looked && r->ranks_change); /* another may be in front then */
     r->target = e->options->step_by_step || next_step ? r->steps + 1 : stretch_end(e, r);
+    r->due_ns = step_end(r, r->target);
     uint64_t timeout = e->sc->request_timeout_ns;
     if (timeout && r->waiting.n) { /* wake when the request in front has waited too long */
         uint64_t late = e->results[e->jobs[r->waiting.head].request].arrival_ns + timeout + 1;
-        r->target = step_at(r, late);
+        look_again(r, late);
     }
-    r->due_ns = step_end(r, r->target);
 }
 
 /* Ends the step under way and schedules the next; false when there is none, or no memory: then the
@@ -503,8 +514,7 @@ static void wake(struct kvc_engine *e, struct kvc_replica *r, bool queues)
     } else if (!r->busy) {
         kvc_engine_due(e, r, e->now);
     } else if (!r->mixed && !(queues && r->blocked)) {
-        r->target = step_at(r, e->now);
-        r->due_ns = step_end(r, r->target);
+        look_again(r, e->now);
         kvc_engine_due(e, r, r->due_ns);
     }
 }
@@ -516,8 +526,7 @@ void kvc_replica_tier_changed(struct kvc_engine *e, struct kvc_replica *r)
     if (r->id == e->scheduling) {
         r->retry = true;
     } else if (r->busy && !r->mixed) { /* at equal times, lower replicas had their turn before */
-        r->target = step_at(r, e->now + (e->scheduling != KVC_NONE && r->id < e->scheduling));
-        r->due_ns = step_end(r, r->target);
+        look_again(r, e->now + (e->scheduling != KVC_NONE && r->id < e->scheduling));
         kvc_engine_due(e, r, r->due_ns);
     }
 }
