@@ -6,6 +6,8 @@
 #include <kvcast/kvcast.h>
 #include <kvcast/policy.h>
 
+struct kvc_watch_slot;
+
 /* ---- options: one const table each makes the checks, the help and the documents ---- */
 
 #define KVC_POLICY_OPTIONS 8 /* of one policy, at most */
@@ -114,12 +116,22 @@ struct kvc_router { /* that was asked for */
 /* NAME, or a plug-in's PATH[:option=value]. */
 enum kvc_status kvc_router_open(struct kvc_router *out, const char *spec, struct kvc_error *err);
 void kvc_router_close(struct kvc_router *router);
-/* Its state for a run over so many replicas; *state NULL where it has none. */
-enum kvc_status kvc_router_start(const struct kvc_router *router, uint32_t replicas, void **state,
-                                 struct kvc_error *err);
-void kvc_router_stop(const struct kvc_router *router, void *state); /* NULL is fine */
-/* The error of one that picked a replica that is none. */
-enum kvc_status kvc_router_strayed(const struct kvc_router *router, uint32_t replicas,
-                                   struct kvc_error *err);
+
+struct kvc_routing { /* one run of it */
+    const struct kvc_router *router; /* NULL: not begun */
+    uint32_t replicas;
+    void *state; /* NULL where it has none */
+    struct kvc_watch_slot *slot; /* where it is seen; NULL: nobody looks, or it is built in */
+    bool stray;  /* it picked a replica that is none */
+};
+/* To be ended, also when it failed. The router stays the caller's. */
+enum kvc_status kvc_routing_begin(struct kvc_routing *out, const struct kvc_router *router,
+                                  uint32_t replicas, struct kvc_error *err);
+/* Always a replica; what is none sets stray. */
+uint32_t kvc_routing_pick(struct kvc_routing *routing, const struct kvc_route_request *request,
+                          const struct kvc_route_view *views, double load_weight, uint64_t *rng);
+void kvc_routing_end(struct kvc_routing *routing);
+/* Whether it has not strayed. */
+enum kvc_status kvc_routing_error(const struct kvc_routing *routing, struct kvc_error *err);
 
 #endif

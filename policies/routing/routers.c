@@ -2,7 +2,7 @@
 #include "policies/routing/routers.h"
 
 #include "base/error.h"
-#include "policies/plugins/plugin.h"
+#include "policies/plugins/guest.h"
 
 const struct kvc_router_ops *kvc_router_named(const char *name)
 {
@@ -23,23 +23,56 @@ void kvc_router_close(struct kvc_router *router)
     router->ops = NULL;
 }
 
-enum kvc_status kvc_router_start(const struct kvc_router *router, uint32_t replicas, void **state,
-                                 struct kvc_error *err)
+/* The plug-in is in a hook, or in none. */
+static void is_in(const struct kvc_routing *r, uint32_t hook, uint64_t request)
 {
-    *state = router->ops->create ? router->ops->create(replicas, router->choice.option) : NULL;
-    return *state || !router->ops->create ? KVC_OK : kvc_fail_nomem(err);
+    if (!r->slot)
+        return;
+    r->slot->place.request = request;
+    r->slot->place.hook = hook;
 }
 
-void kvc_router_stop(const struct kvc_router *router, void *state)
+enum kvc_status kvc_routing_begin(struct kvc_routing *out, const struct kvc_router *router,
+                                  uint32_t replicas, struct kvc_error *err)
 {
-    if (state)
-        router->ops->destroy(state);
+    const struct kvc_policy_choice *choice = &router->choice;
+    *out = (struct kvc_routing){.router = router, .replicas = replicas};
+    if (choice->opened)
+        out->slot = kvc_watch_take(choice->opened->path, choice->policy->name);
+    if (!router->ops->create)
+        return KVC_OK;
+    is_in(out, KVC_HOOK_CREATE, 0);
+    out->state = router->ops->create(replicas, choice->option);
+    is_in(out, KVC_HOOK_NONE, 0);
+    return out->state ? KVC_OK : kvc_fail_nomem(err);
 }
 
-enum kvc_status kvc_router_strayed(const struct kvc_router *router, uint32_t replicas,
-                                   struct kvc_error *err)
+uint32_t kvc_routing_pick(struct kvc_routing *r, const struct kvc_route_request *request,
+                          const struct kvc_route_view *views, double load_weight, uint64_t *rng)
 {
-    return kvc_fail_at(err, KVC_ERR_PLUGIN, router->choice.opened ? router->choice.opened->path : NULL, 0, NULL,
+    is_in(r, KVC_HOOK_PICK, request->index);
+    uint32_t to = r->router->ops->pick(r->state, request, views, r->replicas, load_weight, rng);
+    is_in(r, KVC_HOOK_NONE, request->index);
+    r->stray = r->stray || to >= r->replicas;
+    return to % r->replicas;
+}
+
+void kvc_routing_end(struct kvc_routing *r)
+{
+    if (r->state) {
+        is_in(r, KVC_HOOK_DESTROY, 0);
+        r->router->ops->destroy(r->state);
+    }
+    kvc_watch_give(r->slot);
+    *r = (struct kvc_routing){0};
+}
+
+enum kvc_status kvc_routing_error(const struct kvc_routing *r, struct kvc_error *err)
+{
+    if (!r->stray)
+        return KVC_OK;
+    const struct kvc_policy_choice *choice = &r->router->choice;
+    return kvc_fail_at(err, KVC_ERR_PLUGIN, choice->opened ? choice->opened->path : NULL, 0, NULL,
                        "%s, in pick, named a replica that is none of the %u, which count from 0",
-                       router->choice.policy->name, replicas);
+                       choice->policy->name, r->replicas);
 }

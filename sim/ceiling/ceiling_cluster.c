@@ -19,8 +19,7 @@ struct routed {
     struct kvc_route_view *load, *view; /* by replica; what the router sees of it */
     struct recent *recent; /* a ring */
     uint64_t window, rng;
-    void *router;   /* its state */
-    bool stray;     /* it picked a replica that is none */
+    struct kvc_routing routing; /* of two replicas and more */
     uint32_t *next; /* by touch, for a policy that knows the future of its one cache; or NULL */
 };
 
@@ -48,9 +47,7 @@ static uint32_t route(struct routed *c, uint64_t request)
         .index = request, .session = k->session ? k->session[request] : KVC_ID_NONE,
         .input_tokens = c->v->input_tokens[request],
     };
-    uint32_t to = router->pick(c->router, &asked, c->view, n, 1.0, &c->rng);
-    c->stray = to >= n;
-    return to;
+    return kvc_routing_pick(&c->routing, &asked, c->view, 1.0, &c->rng);
 }
 
 /* The window moves on by a request. */
@@ -90,7 +87,7 @@ static void serve(struct routed *c)
         if (k->request)
             *k->request = r;
         uint32_t seg = v->prompt_seg[r], to = route(c, r);
-        if (c->stray)
+        if (c->routing.stray)
             return;
         struct kvc_runs_request request = kvc_ceiling_request(v, r);
         request.next = c->next ? c->next + touches : NULL;
@@ -118,7 +115,7 @@ enum kvc_status kvc_ceiling_cluster_of(const struct kvc_ceiling_view *v,
     c.recent = kvc_calloc(c.window, sizeof(*c.recent));
     bool future = false, ready = c.cache && c.load && c.view && c.recent;
     if (ready && n > 1)
-        ready = kvc_router_start(cluster->router, n, &c.router, NULL) == KVC_OK;
+        ready = kvc_routing_begin(&c.routing, cluster->router, n, NULL) == KVC_OK;
     for (uint32_t i = 0; ready && i < n; i++) {
         c.cache[i] = kvc_ceiling_cache(v, policy, capacity_blocks, cluster->left, cluster->user);
         ready = c.cache[i] != NULL;
@@ -132,8 +129,8 @@ enum kvc_status kvc_ceiling_cluster_of(const struct kvc_ceiling_view *v,
                              "the bound behind one", policy);
     if (ready && status == KVC_OK)
         serve(&c);
-    if (c.stray)
-        status = kvc_router_strayed(cluster->router, n, err);
+    if (status == KVC_OK)
+        status = kvc_routing_error(&c.routing, err);
     for (uint32_t i = 0; c.cache && i < n; i++) {
         if (c.cache[i] && status == KVC_OK)
             status = kvc_runs_error(c.cache[i], err);
@@ -141,7 +138,7 @@ enum kvc_status kvc_ceiling_cluster_of(const struct kvc_ceiling_view *v,
     }
     if (!ready && status == KVC_OK)
         status = kvc_fail_nomem(err);
-    kvc_router_stop(cluster->router, c.router);
+    kvc_routing_end(&c.routing);
     kvc_free(c.next);
     kvc_free(c.recent);
     kvc_free(c.load);

@@ -191,9 +191,7 @@ struct kvc_engine {
     struct kvc_step_model *model;
     bool model_is_lent; /* by the run that this one is compared with, or by the caller */
     struct kvc_router router;
-    void *router_state;
-    struct kvc_watch_slot *router_slot; /* where it is seen; NULL: nobody looks, or it is built in */
-    bool router_stray; /* it named a replica that is none */
+    struct kvc_routing routing;
     uint64_t router_rng, front_ns, token_bytes;
     uint32_t block_tokens, page_tokens;
     uint64_t now;

@@ -188,16 +188,8 @@ static uint32_t route(struct kvc_engine *e, const struct kvc_job *j, uint64_t in
     }
     uint32_t session = e->trace->session ? e->trace->session[j->request] : KVC_ID_NONE;
     struct kvc_route_request request = {index, session, j->input};
-    if (e->router_slot) {
-        e->router_slot->place.request = index;
-        e->router_slot->place.hook = KVC_HOOK_PICK;
-    }
-    uint32_t to = e->router.ops->pick(e->router_state, &request, e->views, e->n_replicas,
-                                      e->sc->router.load_weight, &e->router_rng);
-    if (e->router_slot)
-        e->router_slot->place.hook = KVC_HOOK_NONE;
-    e->router_stray = e->router_stray || to >= e->n_replicas;
-    return to % e->n_replicas;
+    return kvc_routing_pick(&e->routing, &request, e->views, e->sc->router.load_weight,
+                            &e->router_rng);
 }
 
 static void put_on_the_way(struct kvc_engine *e, uint32_t job, uint64_t time_ns)
@@ -398,8 +390,8 @@ static enum kvc_status run(struct kvc_engine *e, struct kvc_error *err)
             return kvc_engine_error(e, err);
         if (e->failed)
             return kvc_admission_error(e->failed, err);
-        if (e->router_stray)
-            return kvc_router_strayed(&e->router, e->n_replicas, err);
+        if (e->routing.stray)
+            return kvc_routing_error(&e->routing, err);
         if (e->options->progress && e->done - reported >= 1024) {
             reported = e->done;
             if (!e->options->progress(e->options->progress_user, "replay", e->done, n))

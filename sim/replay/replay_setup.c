@@ -186,10 +186,8 @@ enum kvc_status kvc_engine_open(struct kvc_engine *e, struct kvc_error *err)
     e->router_rng = kvc_rng_stream(e->sc->seed, "router");
     uint64_t pages = 0;
     enum kvc_status st = kvc_router_open(&e->router, e->sc->router.policy, err);
-    if (st == KVC_OK && e->router.choice.opened)
-        e->router_slot = kvc_watch_take(e->router.choice.opened->path, e->router.choice.policy->name);
     if (st == KVC_OK)
-        st = kvc_router_start(&e->router, e->n_replicas, &e->router_state, err);
+        st = kvc_routing_begin(&e->routing, &e->router, e->n_replicas, err);
     if (st == KVC_OK)
         st = init_model(e, &pages, err);
     if (st == KVC_OK)
@@ -216,9 +214,8 @@ void kvc_engine_close(struct kvc_engine *e)
     for (uint32_t i = 0; e->replicas && i < e->n_replicas; i++)
         kvc_replica_clear(&e->replicas[i]);
     kvc_tiers_clear(e);
-    kvc_router_stop(&e->router, e->router_state);
+    kvc_routing_end(&e->routing);
     kvc_router_close(&e->router);
-    kvc_watch_give(e->router_slot);
     kvc_links_destroy(e->links);
     if (!e->model_is_lent)
         kvc_step_model_destroy(e->model);
