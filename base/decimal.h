@@ -18,8 +18,8 @@ struct kvc_decimal {
 /* Reads "-12.50e3" at text (n bytes; JSON's grammar, leading zeros refused) and returns the bytes
  * read, 0 when there is no number. */
 size_t kvc_decimal_parse(const char *text, size_t n, struct kvc_decimal *out);
-/* |value| * unit (below 2^60) as an integer. Returns false beyond 64 bits; *exact tells whether it was one
- * (else it is rounded to nearest). The sign is the caller's business. */
+/* |value| * unit (below 2^60) as an integer. Returns false beyond 64 bits; *exact tells whether it
+ * was one (else it is rounded to nearest). The sign is the caller's business. */
 bool kvc_decimal_scale(const struct kvc_decimal *d, uint64_t unit, uint64_t *out, bool *exact);
 
 #endif

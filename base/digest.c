@@ -19,8 +19,8 @@ static inline uint64_t chained(uint64_t chain, uint64_t word)
     return kvc_mix64(chain ^ word) + 0x9e3779b97f4a7c15u;
 }
 
-/* One chain would wait for its multiplications: four of them, each of every fourth word, become words
- * of the one. Returns the bytes taken. */
+/* One chain would wait for its multiplications: four of them, each of every fourth word, become
+ * words of the one. Returns the bytes taken. */
 static size_t add_lanes(struct kvc_digest *d, const unsigned char *p, size_t n)
 {
     uint64_t a = d->a, b = a + 1, c = a + 2, e = a + 3;

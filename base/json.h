@@ -56,7 +56,8 @@ void kvc_json_close(struct kvc_json *j);
 void kvc_json_string(struct kvc_json *j, const char *key, const char *value); /* NULL: null */
 void kvc_json_u64(struct kvc_json *j, const char *key, uint64_t value);
 void kvc_json_i64(struct kvc_json *j, const char *key, int64_t value);
-void kvc_json_double(struct kvc_json *j, const char *key, double value); /* shortest that reads back; NAN, INF: null */
+void kvc_json_double(struct kvc_json *j, const char *key, double value); /* shortest that reads
+                                                                            back; NAN, INF: null */
 void kvc_json_bool(struct kvc_json *j, const char *key, bool value);
 void kvc_json_null(struct kvc_json *j, const char *key);
 void kvc_json_raw(struct kvc_json *j, const char *key, const char *json); /* trusted JSON text */

@@ -48,8 +48,10 @@ static size_t utf8_length(const unsigned char *s)
         if ((s[i] & 0xc0) != 0x80)
             return 0;
     }
-    bool overlong = (s[0] == 0xe0 && n > 1 && s[1] < 0xa0) || (s[0] == 0xf0 && n > 1 && s[1] < 0x90);
-    bool no_character = (s[0] == 0xed && n > 1 && s[1] > 0x9f) || (s[0] == 0xf4 && n > 1 && s[1] > 0x8f);
+    bool overlong = (s[0] == 0xe0 && n > 1 && s[1] < 0xa0) ||
+                    (s[0] == 0xf0 && n > 1 && s[1] < 0x90);
+    bool no_character = (s[0] == 0xed && n > 1 && s[1] > 0x9f) ||
+                        (s[0] == 0xf4 && n > 1 && s[1] > 0x8f);
     return overlong || no_character ? 0 : n;
 }
 

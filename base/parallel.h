@@ -5,9 +5,9 @@
 
 #include <kvcast/kvcast.h>
 
-/* work(user, i, err) for each i below n, dealt in order to this thread and at most threads - 1 others.
- * Once one has failed no more are dealt; the error is that of the first by number, as if they had
- * come one after the other. */
+/* work(user, i, err) for each i below n, dealt in order to this thread and at most threads - 1
+ * others. Once one has failed no more are dealt; the error is that of the first by number, as if
+ * they had come one after the other. */
 enum kvc_status kvc_parallel(uint32_t threads, size_t n,
                              enum kvc_status (*work)(void *user, size_t i, struct kvc_error *err),
                              void *user, struct kvc_error *err);

@@ -25,8 +25,8 @@ struct kvc_spill_array {
 /* folder is copied; NULL takes $TMPDIR, else /tmp. limit 0: 512 MiB. */
 bool kvc_spill_init(struct kvc_spill *s, const char *folder, uint64_t limit);
 void kvc_spill_clear(struct kvc_spill *s);
-/* Makes *array (a T **) bytes long or a little more if it was shorter; the new part holds anything, or zeros
- * where zero is set. On failure all stays as it was, and kvc_spill_fail tells why. */
+/* Makes *array (a T **) bytes long or a little more if it was shorter; the new part holds anything,
+ * or zeros where zero is set. On failure all stays as it was, and kvc_spill_fail tells why. */
 bool kvc_spill_grow(struct kvc_spill *s, void *array, struct kvc_spill_array *a, size_t bytes,
                     bool zero);
 void kvc_spill_free(struct kvc_spill *s, void *array, struct kvc_spill_array *a);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A command that calls plug-ins, in a process of its own: what they do to it is told in words. This one
- * sees where they are (policies/plugins/watch.h), and ends the run of one that does not come back. */
+ * A command that calls plug-ins, in a process of its own: what they do to it is told in words. This
+ * one sees where they are (policies/plugins/watch.h), and ends the run of one that does not come
+ * back. */
 #include "base/units.h"
 #include "cli/internal.h"
 #include "policies/plugins/guest.h"
@@ -58,8 +59,8 @@ static double child_cpu_s(pid_t child)
     return clock_getcpuclockid(child, &clock) == 0 ? seconds(clock) : 0;
 }
 
-/* Whether some plug-in is in the hook and at the request where it was limit_s of CPU time ago, and as
- * long by the clock: with threads CPU time goes faster. */
+/* Whether some plug-in is in the hook and at the request where it was limit_s of CPU time ago, and
+ * as long by the clock: with threads CPU time goes faster. */
 static bool is_stuck(struct watcher *w, pid_t child)
 {
     double cpu_s = child_cpu_s(child), clock_s = seconds(CLOCK_MONOTONIC);
@@ -136,7 +137,8 @@ static int judge(const struct watcher *w, int status, bool finished)
     static const char advice[] = "'kvcast policy check' tells in which hook, and at which request";
     char what[160];
     if (w->stuck) {
-        snprintf(what, sizeof(what), "it did not come back within %g s of CPU time (an endless loop?)",
+        snprintf(what, sizeof(what),
+                 "it did not come back within %g s of CPU time (an endless loop?)",
                  w->limit_s);
         return tell(w, what, "set " LIMIT_VARIABLE "=1m to give it more");
     }

@@ -37,7 +37,8 @@ static const struct kvc_cli_option *find_in(const struct kvc_cli_option *options
 static size_t list_options(const struct kvc_cli_command *command, const char **names)
 {
     size_t n = 0, n_keys = 0;
-    const struct kvc_scenario_key *keys = command->scenario_keys ? kvc_scenario_keys(&n_keys) : NULL;
+    const struct kvc_scenario_key *keys =
+        command->scenario_keys ? kvc_scenario_keys(&n_keys) : NULL;
     for (const struct kvc_cli_option *o = command->options; o && o->name; o++, n++) {
         if (names)
             names[n] = o->name;
@@ -131,7 +132,8 @@ static int parse_long(struct kvc_cli *cli, int n, char **words, int *i)
     if (m.maybe && !value && *i + 1 < n && is_maybe(&m, words[*i + 1]))
         value = words[++*i];
     if (!m.takes_value && value && !is_maybe(&m, value))
-        return m.maybe ? kvc_cli_usage(cli, "--%s %s: --%s %s is expected", name, value, name, m.maybe)
+        return m.maybe ? kvc_cli_usage(cli, "--%s %s: --%s %s is expected", name, value,
+                                       name, m.maybe)
                        : kvc_cli_usage(cli, "--%s takes no value", name);
     if (m.takes_value && !value) {
         if (*i + 1 >= n || strncmp(words[*i + 1], "--", 2) == 0)
@@ -384,13 +386,14 @@ void kvc_cli_import_report(const struct kvc_cli *cli, const struct kvc_import_re
                 "(--strict stops at the first)\n", r->bad, r->rows);
     if (r->without_ids < r->accepted)
         note_rows(r->without_ids, "nothing about shared prefixes");
-    note_rows(r->repeated_ids, "a block id twice, which a hash of a prefix never has: told apart by "
-                               "what comes before");
+    note_rows(r->repeated_ids, "a block id twice, which a hash of a prefix never has: told apart "
+                               "by what comes before");
     note_rows(r->gateway_answered, "left out, as the gateway's response cache answered");
-    note_rows(r->inversions, "earlier than the row before; sorted by time, equal times in the order "
-                             "of the log");
+    note_rows(r->inversions, "earlier than the row before; sorted by time, equal times in the "
+                             "order of the log");
     if (r->cached_rows)
-        fprintf(stderr, "kvcast: note: %s: %" PRIu64 " of %" PRIu64 " prompt tokens stated as cached\n",
+        fprintf(stderr,
+                "kvcast: note: %s: %" PRIu64 " of %" PRIu64 " prompt tokens stated as cached\n",
                 kvc_fmt_some(r->cached_rows, "row").s, r->cached_tokens, r->cached_of_tokens);
     if (r->spend_rows)
         fprintf(stderr, "kvcast: note: %s: stated costs of $%.6g in all\n",

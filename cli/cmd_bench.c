@@ -178,8 +178,8 @@ static int read_options(struct bench *b, struct kvc_bench_options *o)
     if (size && kvc_parse_bytes(size, "file-size", &o->file_bytes, &err) != KVC_OK)
         return kvc_cli_usage(b->cli, "--file-size %s", err.text);
     if (size && o->file_bytes < KVC_BENCH_LEAST_FILE)
-        return kvc_cli_usage(b->cli, "--file-size %s: a file below 32 MiB may lie in the drive's own "
-                             "cache; give more", size);
+        return kvc_cli_usage(b->cli, "--file-size %s: a file below 32 MiB may lie in the drive's "
+                                     "own cache; give more", size);
     if (gpu && !(b->gpu = kvc_gpu_find(gpu)))
         return kvc_cli_usage(b->cli, "no GPU is called %s ('kvcast show hardware' lists them)",
                              gpu);

@@ -19,12 +19,13 @@ static const struct kvc_cli_option options[] = {
      "cache sizes, by commas: blocks (10000, 10k, 1M), sizes (512GiB, with --model), or inf"},
     {"policy", "LIST", "lru,opt",
      "policies, by commas, or all: lru, fifo, lfu, plfu, lenaware, sieve, s3fifo, twoq, arc, ttl, "
-     "ttlfixed, lruk, gdsf, hyperbolic, wtinylfu, watermark, random, radix, costaware, lirs, lecar, "
-     "priority, thinktime, opt, optforced; with options as in lruk:k=3 or s3fifo:small=0.2:ghosts=2 "
-     "(docs/policies.md); or a plug-in's path, ./mine.so (docs/plugins.md)"},
+     "ttlfixed, lruk, gdsf, hyperbolic, wtinylfu, watermark, random, radix, costaware, lirs, lecar,"
+     " priority, thinktime, opt, optforced; with options as in lruk:k=3 or "
+     "s3fifo:small=0.2:ghosts=2 (docs/policies.md); or a plug-in's path, ./mine.so "
+     "(docs/plugins.md)"},
     {"admission", "NAME", NULL,
-     "what every policy but opt stores: always, second, depth, size, tinylfu or ttl, with options as "
-     "above, or a plug-in's path; or of one policy: lru+second, lru+./mine.so"},
+     "what every policy but opt stores: always, second, depth, size, tinylfu or ttl, with options "
+     "as above, or a plug-in's path; or of one policy: lru+second, lru+./mine.so"},
     {"curve", "[all]", NULL,
      "the exact LRU curve, at 2,000 capacities at most; all = every change of slope"},
     {"certify", NULL, NULL, "prove the optimum at each capacity and check the proof"},
@@ -54,7 +55,8 @@ static const struct kvc_cli_option options[] = {
 
 /* Calls take for each word between commas, which it may keep until the command ends. */
 static enum kvc_status each(struct ceiling *c, char *list, const char *option,
-                            enum kvc_status (*take)(struct ceiling *, const char *, struct kvc_error *),
+                            enum kvc_status (*take)(struct ceiling *, const char *,
+                                                    struct kvc_error *),
                             struct kvc_error *err)
 {
     enum kvc_status st = KVC_OK;
@@ -191,8 +193,8 @@ static enum kvc_status parse_capacity(const struct ceiling *c, const char *word,
     }
     if (strspn(word, "0123456789.eE+-") == n)
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, option,
-                           "\"%.64s\" is not a whole number of blocks; give one (20000, 20k, 1M), a "
-                           "size like 80GiB, or inf", word);
+                           "\"%.64s\" is not a whole number of blocks; give one (20000, 20k, 1M), "
+                           "a size like 80GiB, or inf", word);
     st = kvc_parse_bytes(word, option, &value, err);
     if (st != KVC_OK)
         return err->status = KVC_ERR_USAGE;
@@ -262,8 +264,8 @@ static enum kvc_status open_trace(struct ceiling *c, struct kvc_error *err)
     const char *field = kvc_cli_value(c->cli, "isolate");
     if (st == KVC_OK && field && field == c->import.tenant_field && !c->trace->n_tenants)
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--isolate",
-                           "no row names anything in a field %.64s; give another, or tenant, session, "
-                           "model or prefix", field);
+                           "no row names anything in a field %.64s; give another, or tenant, "
+                           "session, model or prefix", field);
     return st;
 }
 
@@ -345,7 +347,8 @@ static enum kvc_status check_words(struct ceiling *c, struct kvc_error *err)
     if (st == KVC_OK && c->closeups)
         st = each_of(c, "--router", "round-robin", kvc_ceiling_take_router, err);
     c->n_points = c->n_tiers = 0; /* bytes become blocks when the trace is known */
-    if ((st == KVC_ERR_INPUT && !err->file[0]) || st == KVC_ERR_UNSUPPORTED) /* a plug-in is a file */
+    if ((st == KVC_ERR_INPUT && !err->file[0]) || st == KVC_ERR_UNSUPPORTED) /* a plug-in is a
+                                                                                file */
         st = err->status = KVC_ERR_USAGE;
     return st;
 }

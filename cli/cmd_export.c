@@ -57,7 +57,8 @@ static int run(struct kvc_cli *cli)
     if (rc != KVC_EXIT_OK)
         return rc;
     io.format = kvc_cli_value(cli, "input-format");
-    if (kvc_outfile_try(out, &err) != KVC_OK || kvc_trace_open(&trace, in, &io, &report, &err) != KVC_OK)
+    if (kvc_outfile_try(out, &err) != KVC_OK ||
+        kvc_trace_open(&trace, in, &io, &report, &err) != KVC_OK)
         return kvc_cli_fail(cli, &err);
     kvc_cli_import_report(cli, &report);
     enum kvc_status status = kvc_trace_export(trace, out, format, &written, &err);

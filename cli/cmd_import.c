@@ -87,7 +87,8 @@ static int write_trace(struct kvc_cli *cli, const struct kvc_trace *trace,
                      kvc_fmt_some(s.blocks, "block").s, s.block_tokens,
                      kvc_fmt_some(s.segments, "segment").s);
         fprintf(stderr, "kvcast: %s over %s, %s input tokens, %s: %s\n",
-                kvc_fmt_some(s.requests, "request").s, kvc_fmt_seconds((double)s.span_ns * 1e-9).s, kvc_fmt_count(s.input_tokens).s,
+                kvc_fmt_some(s.requests, "request").s, kvc_fmt_seconds((double)s.span_ns * 1e-9).s,
+                kvc_fmt_count(s.input_tokens).s,
                 blocks, path);
     }
     return KVC_EXIT_OK;
@@ -157,9 +158,9 @@ const struct kvc_cli_command kvc_cmd_import = {
     .summary = "turn logs into a trace",
     .description =
         "Reads request logs, plain, packed with zstd or gzip or in a tar ('-' is stdin), merges "
-        "several in time order, and writes their prefix forest and request columns as one .kvt file, which "
-        "all other commands load in a moment. Rows that can't be used are counted and the first "
-        "ones shown with their line; nothing is dropped in silence.",
+        "several in time order, and writes their prefix forest and request columns as one .kvt "
+        "file, which all other commands load in a moment. Rows that can't be used are counted and "
+        "the first ones shown with their line; nothing is dropped in silence.",
     .options = options,
     .log_formats = true,
     .run = run,

@@ -66,7 +66,8 @@ static void text_rows(struct kvc_text *t, const struct kvc_import_report *r, boo
         kvc_text_addf(t, "  %s instances store %s blocks; salted keys make %s of them unreadable "
                          "to others\n    that hold the same (%s)\n",
                       kvc_fmt_count(r->key_instances).s, kvc_fmt_count(r->key_stored_blocks).s,
-                      kvc_fmt_count(r->key_copied_blocks).s, "docs/import.md, Keys of several engines");
+                      kvc_fmt_count(r->key_copied_blocks).s,
+                      "docs/import.md, Keys of several engines");
     row_count(t, r->zero_output, "rows generate nothing");
     row_count(t, r->unknown_output, "rows don't say how much they generated: unknown, not 0");
     for (uint32_t i = 0; i < r->n_tallies; i++)
@@ -106,8 +107,8 @@ static enum kvc_status print_text(char *text, struct kvc_error *err)
 static void no_page(const struct kvc_cli *cli)
 {
     if (kvc_cli_value(cli, "report") && !kvc_cli_quiet(cli))
-        fprintf(stderr, "kvcast: note: no report was written: the page shows requests, and this log "
-                "holds none\n");
+        fprintf(stderr, "kvcast: note: no report was written: the page shows requests, and this "
+                        "log holds none\n");
 }
 
 /* A server's log without a request in it still says something. */

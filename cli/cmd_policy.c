@@ -106,7 +106,9 @@ static int new_policy(struct kvc_cli *cli, const char *name)
     kind = kind ? kind : "eviction";
     folder = folder ? folder : name;
     if (!is_kind(kind))
-        return kvc_cli_usage(cli, "--kind %s: eviction, admission, routing or ordering is expected", kind);
+        return kvc_cli_usage(cli,
+                             "--kind %s: eviction, admission, routing or ordering is expected",
+                             kind);
     if (!islower((unsigned char)name[0]) || strlen(name) > 30 ||
         strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(name))
         return kvc_cli_usage(cli, "'%s': a name is of small letters, digits and '-', begins with a "
@@ -116,8 +118,8 @@ static int new_policy(struct kvc_cli *cli, const char *name)
     if (write_all(name, kind, folder, &err) != KVC_OK)
         return kvc_cli_fail(cli, &err);
     if (!kvc_cli_quiet(cli))
-        fprintf(stderr, "kvcast: %s/%s.c, a policy to change into your own; 'make test' there builds and "
-                        "judges it\n", folder, name);
+        fprintf(stderr, "kvcast: %s/%s.c, a policy to change into your own; 'make test' there "
+                        "builds and judges it\n", folder, name);
     return KVC_EXIT_OK;
 }
 
@@ -143,7 +145,8 @@ static int check(struct kvc_cli *cli, const char *spec)
         return kvc_cli_usage(cli, "--limit %s: %s", limit,
                              err.text[0] ? err.text : "a time above 0 is expected");
     if (!kvc_plugin_is(spec))
-        return kvc_cli_usage(cli, "'%s' is no path of a plug-in: it holds a '/' or ends in .so", spec);
+        return kvc_cli_usage(cli, "'%s' is no path of a plug-in: it holds a '/' or ends in .so",
+                             spec);
     enum kvc_status st = kvc_policy_check(spec, NULL, (double)limit_ns / 1e9, &found, &err);
     if (st == KVC_OK && kvc_cli_json(cli))
         st = kvc_policy_check_json(&found, &err);
@@ -162,7 +165,8 @@ static int policy_main(struct kvc_cli *cli)
     bool lists = strcmp(action, "list") == 0;
     size_t wanted = lists ? 1 : 2;
     if (!lists && strcmp(action, "new") != 0 && strcmp(action, "check") != 0)
-        return kvc_cli_usage(cli, "'%s' is no part of kvcast policy: list, new or check is expected",
+        return kvc_cli_usage(cli,
+                             "'%s' is no part of kvcast policy: list, new or check is expected",
                              action);
     if (kvc_cli_count(cli) > wanted)
         return kvc_cli_usage(cli, "'%s' is one word too many", kvc_cli_argument(cli, wanted));
@@ -179,12 +183,12 @@ const struct kvc_cli_command kvc_cmd_policy = {
     .arguments = "list | new NAME | check PATH.so[:OPTIONS]",
     .summary = "built-in policies, a template for your own, and the kit that judges it",
     .description =
-        "list shows every policy with its options, and where it is from. new writes a policy in C that "
-        "compiles as it is, a Makefile, a test and the header it needs. check runs a plug-in in processes "
-        "of their own: whether it keeps the rules of kvcast/policy.h, whether the hits it gives are right "
-        "and repeat, what it costs beside lru, and how far from the optimum it stays on bundled "
-        "workloads; it exits with 1 when a check fails and with 3 when the file is no plug-in. "
-        "docs/plugins.md takes a newcomer through all of it.",
+        "list shows every policy with its options, and where it is from. new writes a policy in C "
+        "that compiles as it is, a Makefile, a test and the header it needs. check runs a plug-in "
+        "in processes of their own: whether it keeps the rules of kvcast/policy.h, whether the "
+        "hits it gives are right and repeat, what it costs beside lru, and how far from the "
+        "optimum it stays on bundled workloads; it exits with 1 when a check fails and with 3 when "
+        "the file is no plug-in. docs/plugins.md takes a newcomer through all of it.",
     .options = options,
     .run = policy_main,
 };

@@ -21,8 +21,10 @@ static const struct kvc_cli_option options[] = {
     {"what-if", "LIST", NULL,
      "also run without a tenant's requests (noisy=TENANT), or with each tenant on its own "
      "(isolation), and compare by tenant; apart by commas"},
-    {"step-by-step", NULL, NULL, "execute every engine step instead of jumping: slow, for checking"},
-    {"no-bounds", NULL, NULL, "leave out the hit-rate bounds, the capacity curve and the saving against HBM only"},
+    {"step-by-step", NULL, NULL,
+     "execute every engine step instead of jumping: slow, for checking"},
+    {"no-bounds", NULL, NULL, "leave out the hit-rate bounds, the capacity curve and the saving "
+                              "against HBM only"},
     {NULL, NULL, NULL, NULL},
 };
 

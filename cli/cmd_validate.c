@@ -212,7 +212,8 @@ static void print_stated(const struct stated_list *l)
 {
     char a[16], b[16], c[16], d[16];
 
-    puts("| family, dtype | files | rows aside | shapes aside | at most | |\n|---|---|---|---|---|---|");
+    puts("| family, dtype | files | rows aside | shapes aside | at most | |\n"
+         "|---|---|---|---|---|---|");
     for (size_t i = 0, n; i < l->n; i += n) {
         const struct kvc_kernel_stated *s = &l->v[i];
         double target = kvc_kernel_target(s->family, s->dtype), random, shape;
@@ -354,18 +355,20 @@ static int run(struct kvc_cli *cli)
 
 const struct kvc_cli_command kvc_cmd_validate = {
     .name = "validate",
-    .arguments = "[ID..] | --rows F.csv | --kernels [FILE.csv..] | --requests F [TRACE] [--KEY VALUE..] | --prefix F.csv [--KEY VALUE..]",
+    .arguments = "[ID..] | --rows F.csv | --kernels [FILE.csv..] | --requests F [TRACE] [--KEY "
+                 "VALUE..] | --prefix F.csv [--KEY VALUE..]",
     .summary = "predictions beside measured results",
     .description =
         "Alone: figures that others published, or those of the ids, each beside what kvcast says "
-        "under the published conditions: met, order (within a factor of two), missed, or conditions "
-        "unknown, with the reason.\n"
+        "under the published conditions: met, order (within a factor of two), missed, or "
+        "conditions unknown, with the reason.\n"
         "--rows: each measured run of a serving engine (closed loop: so many clients, prompts of "
         "isl and answers of osl tokens) beside its prediction, errors by group and whether the bar "
         "of the group is met. Known mistakes in labels are repaired, repeats of a measurement left "
-        "out, and rows that can't be predicted counted with the reason. Lengths, budgets, slots and "
-        "the like are those of the published scripts of the runs. Runs with attention data "
-        "parallelism, disaggregated ones and those that guess tokens ahead are groups of their own.\n"
+        "out, and rows that can't be predicted counted with the reason. Lengths, budgets, slots "
+        "and the like are those of the published scripts of the runs. Runs with attention data "
+        "parallelism, disaggregated ones and those that guess tokens ahead are groups of their "
+        "own.\n"
         "--kernels: "
         "predicts the time of each measured kernel row and sums up the errors, over the ranges in "
         "which the model claims to hold; rows outside them are counted by reason. A file is named "
@@ -380,8 +383,8 @@ const struct kvc_cli_command kvc_cmd_validate = {
         "of TTFT, TPOT and E2E against what the log says. A meta.json beside the log, as vLLM's "
         "benchmark scripts write it, says what the keys don't. Times of an engine's clock have no "
         "front end in them, so none is predicted.\n"
-        "--prefix: each row is a request whose whole prompt rests in that tier, replayed on the engine "
-        "and links that the scenario keys name; 15 % are allowed.",
+        "--prefix: each row is a request whose whole prompt rests in that tier, replayed on the "
+        "engine and links that the scenario keys name; 15 % are allowed.",
     .options = options,
     .scenario_keys = true,
     .run = run,

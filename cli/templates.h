@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What 'kvcast policy new' writes: the files of cli/templates/ and kvcast/policy.h, carried inside the
- * program. */
+ * What 'kvcast policy new' writes: the files of cli/templates/ and kvcast/policy.h, carried inside
+ * the program. */
 #ifndef KVC_CLI_TEMPLATES_H
 #define KVC_CLI_TEMPLATES_H
 

@@ -6,8 +6,8 @@
 #include "base/json.h"
 #include "cli/cli.h"
 
-/* Rows of an option table that go with reading a log, but --format: whatever changes what a log means
- * belongs here, so that it holds wherever a log may stand for a trace. */
+/* Rows of an option table that go with reading a log, but --format: whatever changes what a log
+ * means belongs here, so that it holds wherever a log may stand for a trace. */
 #define KVC_CLI_LOG_OPTIONS                                                                        \
     {"block-tokens", "N", "the format's",                                                          \
      "tokens of a block id; without it a size that fits every row is taken if the usual one does " \

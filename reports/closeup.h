@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ceilings from close up as text and JSON: by group, by replica, in namespaces, and why it missed. */
+ * Ceilings from close up as text and JSON: by group, by replica, in namespaces, and why it
+ * missed. */
 #ifndef KVC_REPORTS_CLOSEUP_H
 #define KVC_REPORTS_CLOSEUP_H
 

@@ -82,7 +82,8 @@ static void evictors(struct kvc_json *j, const struct kvc_closeup_result *r)
     for (uint32_t i = 0; i < r->n_evictors; i++)
         kvc_json_string(j, NULL, r->evictor[i]);
     kvc_json_close(j);
-    kvc_json_open_array(j, "tokens"); /* a row for each whose blocks left; the last column: nobody */
+    kvc_json_open_array(j, "tokens"); /* a row for each whose blocks left; the last column:
+                                         nobody */
     for (uint32_t i = 0; i < r->n_evictors; i++) {
         kvc_json_open_array(j, NULL);
         for (uint32_t k = 0; k <= r->n_evictors; k++)

@@ -45,7 +45,8 @@ static void hit_rate(struct kvc_text *t, const struct kvc_hits *h, bool tokens)
 }
 
 static void group_row(struct kvc_text *t, const struct kvc_closeup_rows *r, const char *name,
-                      const struct kvc_part *content, const struct kvc_part *const *part, bool tokens)
+                      const struct kvc_part *content, const struct kvc_part *const *part,
+                      bool tokens)
 {
     name_cell(t, name);
     kvc_text_addf(t, " %9s %14s", kvc_fmt_count(content->hits.requests).s,
@@ -128,7 +129,8 @@ static void evictors(struct kvc_text *t, const struct kvc_closeup_result *r)
     uint32_t n = r->n_evictors < SHOWN ? r->n_evictors : SHOWN;
     if (!r->has_evictors || !r->all.missed_tokens[KVC_MISS_EVICTED])
         return;
-    kvc_text_addf(t, "\ntokens missed because evicted: whose they are, and for whose requests\n%-*s",
+    kvc_text_addf(t, "\ntokens missed because evicted: whose they are, and for whose requests\n"
+                     "%-*s",
                   NAME, "");
     for (uint32_t k = 0; k < n; k++)
         kvc_text_addf(t, " %12.12s", r->evictor[k]);
@@ -216,7 +218,8 @@ void kvc_crossing_text(struct kvc_text *t, const struct kvc_crossing *c, const c
     double blocks = c->blocks ? (double)c->crossing_blocks / (double)c->blocks : 0;
     kvc_text_addf(t, "\n%s by %s; %s of %s (%s), %s tokens, are asked for "
                   "by two or more\n", kvc_fmt_some(c->namespaces, "namespace").s, isolate,
-                  kvc_fmt_count(c->crossing_blocks).s, kvc_fmt_some(c->blocks, "distinct block").s, kvc_fmt_percent(blocks).s,
+                  kvc_fmt_count(c->crossing_blocks).s, kvc_fmt_some(c->blocks, "distinct block").s,
+                  kvc_fmt_percent(blocks).s,
                   kvc_fmt_count(c->crossing_tokens).s);
     if (c->n < 2)
         return;

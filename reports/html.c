@@ -139,9 +139,9 @@ static void put_traffic(const struct kvc_page *p)
         return;
     }
     kvc_html_section(p->t, "Your traffic", NULL);
-    kvc_text_add(p->t, "<p>What the log itself is like (arrivals, sharing, ages of reuse, tenants) is not "
-                       "stored with a run: <code>kvcast inspect LOG --report F.html</code> writes a page "
-                       "of it.</p></section>\n");
+    kvc_text_add(p->t, "<p>What the log itself is like (arrivals, sharing, ages of reuse, tenants) "
+                       "is not stored with a run: <code>kvcast inspect LOG --report F.html</code> "
+                       "writes a page of it.</p></section>\n");
 }
 
 static void put_page(const struct kvc_page *p)

@@ -68,9 +68,9 @@ static void put_figures(const struct view *v)
         kvc_text_addf(t, "<p class=\"note\">And %s smaller ones.</p>\n",
                       kvc_fmt_count(r->n_tenants - v->n).s);
     if (r->losses.n_groups)
-        kvc_text_addf(t, "<p class=\"note\">KV counts for the tenant whose request stored it. Jain's "
-                         "index of fairness, 1 when all fare alike and 1/%s when one has all: hit "
-                         "rates %s, KV held per input token %s.</p>\n",
+        kvc_text_addf(t, "<p class=\"note\">KV counts for the tenant whose request stored it. "
+                         "Jain's index of fairness, 1 when all fare alike and 1/%s when one has "
+                         "all: hit rates %s, KV held per input token %s.</p>\n",
                       kvc_fmt_count(r->n_tenants).s, kvc_fmt_fixed(r->jain_hit_rate, 2, false).s,
                       kvc_fmt_fixed(r->jain_residency, 2, false).s);
 }
@@ -122,9 +122,9 @@ static void put_losses(const struct view *v)
     if (!l->n_groups || !sum_of(l, 0, 1, l->n_groups * l->n_columns))
         return;
     kvc_text_add(t, "<h3>Who pushed out whom</h3>\n<p class=\"note\">Rows: whose cached KV left a "
-                    "tier. Columns: for whose request room was made; what decoding takes is nobody's "
-                    "single request, and (ttl) is time that was up.</p>\n<div class=\"scroll\"><table>"
-                    "<thead><tr><th>Lost by</th>");
+                    "tier. Columns: for whose request room was made; what decoding takes is "
+                    "nobody's single request, and (ttl) is time that was up.</p>\n<div "
+                    "class=\"scroll\"><table><thead><tr><th>Lost by</th>");
     for (uint32_t c = 0; c < l->n_columns; c++) {
         if ((c >= groups && c < l->n_groups) || !sum_of(l, c, l->n_columns, l->n_groups))
             continue;
@@ -179,9 +179,10 @@ static void put_what_if(const struct view *v, const struct kvc_what_if *w)
         kvc_text_add(t, "</tr>\n");
     }
     kvc_html_end_table(t);
-    kvc_text_addf(t, noisy ? "<p class=\"note\">The others hit %s tokens beside it, %s without it.</p>\n"
-                           : "<p class=\"note\">All hit %s tokens together, %s apart: the difference "
-                             "is the price of isolation.</p>\n",
+    kvc_text_addf(t, noisy ? "<p class=\"note\">The others hit %s tokens beside it, %s without "
+                             "it.</p>\n"
+                           : "<p class=\"note\">All hit %s tokens together, %s apart: the "
+                             "difference is the price of isolation.</p>\n",
                   kvc_fmt_tokens((double)hits).s, kvc_fmt_tokens((double)then).s);
 }
 
@@ -190,12 +191,12 @@ void kvc_html_tenants(const struct kvc_page *p)
     if (p->r->n_tenants < 2)
         return;
     struct view v = look(p);
-    kvc_html_section(p->t, "Tenants", "What each tenant got out of the shared cache, and what it cost "
-                                      "the others.");
+    kvc_html_section(p->t, "Tenants", "What each tenant got out of the shared cache, and what it "
+                                      "cost the others.");
     put_figures(&v);
     kvc_html_figure(p, KVC_PLOT_TENANTS, "KV held and hit rate over time, by tenant",
-                    "Of the largest tenants: the KV that rests in all tiers together, and the share "
-                    "of input tokens that hit, each over equal stretches of time.");
+                    "Of the largest tenants: the KV that rests in all tiers together, and the "
+                    "share of input tokens that hit, each over equal stretches of time.");
     put_causes(&v);
     put_losses(&v);
     for (uint32_t i = 0; i < p->r->n_what_ifs; i++)

@@ -195,8 +195,8 @@ static void load_matrix(uint64_t *cells, uint32_t rows, uint32_t columns,
     for (const struct kvc_jval *row = first(object, key); row && g < rows;
          row = kvc_jval_next(row), g++) {
         c = 0;
-        for (const struct kvc_jval *v = kvc_jval_kind(row) == KVC_JARRAY ? kvc_jval_first(row) : NULL;
-             v && c < columns; v = kvc_jval_next(v))
+        const struct kvc_jval *v = kvc_jval_kind(row) == KVC_JARRAY ? kvc_jval_first(row) : NULL;
+        for (; v && c < columns; v = kvc_jval_next(v))
             cells[g * columns + c++] = whole_of(v);
     }
 }
@@ -245,7 +245,8 @@ static bool load_what_ifs(struct kvc_result *r, const struct kvc_jval *root)
         w->rows = kvc_calloc(w->n, sizeof(*w->rows));
         if (!w->rows)
             return false;
-        for (const struct kvc_jval *t = first(v, "tenants"); t && i < w->n; t = kvc_jval_next(t), i++) {
+        for (const struct kvc_jval *t = first(v, "tenants"); t && i < w->n;
+             t = kvc_jval_next(t), i++) {
             w->rows[i].requests = whole(t, "requests");
             w->rows[i].hit_tokens = whole(t, "hit_tokens");
             load_dist(&w->rows[i].ttft_ms, t, "ttft_ms");

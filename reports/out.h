@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Text as HTML and CSV want it, numbers as people read them, and files in one call. Numbers never depend on the process's locale. */
+ * Text as HTML and CSV want it, numbers as people read them, and files in one call. Numbers never
+ * depend on the process's locale. */
 #ifndef KVC_REPORTS_OUT_H
 #define KVC_REPORTS_OUT_H
 

@@ -6,7 +6,8 @@
 
 #include "reports/reports.h"
 
-enum kvc_plot { KVC_PLOT_CAPACITY, KVC_PLOT_TTFT, KVC_PLOT_LOAD, KVC_PLOT_LINKS, KVC_PLOT_TENANTS, KVC_PLOTS };
+enum kvc_plot { KVC_PLOT_CAPACITY, KVC_PLOT_TTFT, KVC_PLOT_LOAD, KVC_PLOT_LINKS, KVC_PLOT_TENANTS,
+                KVC_PLOTS };
 
 #define KVC_PLOT_MAX_LINKS 6
 
@@ -28,9 +29,9 @@ bool kvc_plot_script(struct kvc_text *script, enum kvc_plot plot, int width, int
 
 #define KVC_PLOT_MOST 16
 
-/* Runs the scripts that are not empty, at most KVC_PLOT_MOST: pictures[i] of scripts[i], <svg>..</svg>.
- * All stay empty where gnuplot could not draw them, why_not says why; fails only when memory
- * runs out. */
+/* Runs the scripts that are not empty, at most KVC_PLOT_MOST: pictures[i] of scripts[i],
+ * <svg>..</svg>. All stay empty where gnuplot could not draw them, why_not says why; fails only
+ * when memory runs out. */
 enum kvc_status kvc_plot_draw(const struct kvc_text *scripts, struct kvc_text *pictures, size_t n,
                               char *why_not, size_t why_size, struct kvc_error *err);
 

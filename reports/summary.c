@@ -145,7 +145,8 @@ static void put_tenants(struct kvc_text *t, const struct kvc_result *r)
 {
     for (uint32_t i = 0; r->n_tenants > 1 && i < r->n_tenants && i < SHOWN_TENANTS; i++) {
         const struct kvc_tenant_result *k = &r->tenants[i];
-        kvc_text_addf(t, "%sTenant %-18.40s %9s requests, %s hit, TTFT p50 %s, p99 %s, %s held, %s\n",
+        kvc_text_addf(t, "%sTenant %-18.40s %9s requests, %s hit, TTFT p50 %s, p99 %s, %s held, "
+                         "%s\n",
                       i ? "" : "\n", k->name, kvc_fmt_count(k->requests).s,
                       kvc_fmt_percent(r->has_prefix ? kvc_ratio(k->hit_tokens, k->input_tokens)
                                                     : (double)NAN).s,
@@ -158,7 +159,8 @@ static void put_tenants(struct kvc_text *t, const struct kvc_result *r)
         for (uint32_t i = 0; i < w->n && i < SHOWN_TENANTS; i++)
             if (w->rows[i].requests)
                 kvc_text_addf(t, "%s %s: %s would hit %s, TTFT p50 %s, p99 %s\n",
-                              w->tenant[0] ? "Without" : "With all kept", w->tenant[0] ? w->tenant : "apart",
+                              w->tenant[0] ? "Without" : "With all kept",
+                              w->tenant[0] ? w->tenant : "apart",
                               r->tenants[i].name,
                               kvc_fmt_percent(kvc_ratio(w->rows[i].hit_tokens,
                                                         r->tenants[i].input_tokens)).s,

@@ -150,7 +150,8 @@ static void say_arrivals(struct kvc_traffic *f)
         say(f, "The log starts slowly: %.24s requests/s in its first tenth, %.24s in its second "
                "half (%.24s times as many). Leave the start out (import --window), or rates and "
                "caches look smaller than they are.", kvc_fmt_general(p->start_per_s).s,
-            kvc_fmt_general(p->steady_per_s).s, kvc_fmt_general(p->steady_per_s / p->start_per_s).s);
+            kvc_fmt_general(p->steady_per_s).s,
+            kvc_fmt_general(p->steady_per_s / p->start_per_s).s);
 }
 
 static void say_measured(struct kvc_traffic *f)

@@ -45,7 +45,8 @@ static void put_head(struct kvc_text *t, const struct kvc_traffic *f)
     const struct kvc_trace_stats *s = &f->stats;
     const struct kvc_profile *p = &f->profile;
     kvc_text_addf(t, "%s over %s, %s input and %s output tokens\n",
-                  kvc_fmt_some(s->requests, "request").s, kvc_fmt_seconds((double)s->span_ns * 1e-9).s, kvc_fmt_count(s->input_tokens).s,
+                  kvc_fmt_some(s->requests, "request").s,
+                  kvc_fmt_seconds((double)s->span_ns * 1e-9).s, kvc_fmt_count(s->input_tokens).s,
                   s->unknown_outputs < s->requests ? kvc_fmt_count(s->output_tokens).s : "unknown");
     if (s->has_prefix)
         kvc_text_addf(t, "%s of %u tokens in %s, %s block and %s\n",
@@ -378,7 +379,8 @@ static void put_overlap(struct kvc_text *t, const struct kvc_traffic *f)
     kvc_text_add(t, others ? "  others\n" : "\n");
     for (uint32_t i = 0; i < n; i++) {
         uint64_t hits = p->tenants[p->top[i]].seen_tokens;
-        kvc_text_addf(t, "  %2u %-7.7s", (unsigned)i + 1, name_of(f->trace->tenant_names, p->top[i]));
+        kvc_text_addf(t, "  %2u %-7.7s", (unsigned)i + 1,
+                      name_of(f->trace->tenant_names, p->top[i]));
         for (uint32_t k = 0; k < n + others; k++) {
             double share = kvc_ratio(p->from_tokens[i][k < n ? k : KVC_PROFILE_TENANTS], hits);
             if (k == i || isnan(share))

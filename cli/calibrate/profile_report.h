@@ -7,7 +7,8 @@
 
 #include <stdio.h>
 
-/* bounded: not told, but its value is ruled out by the rows. scale: from what it is kept in to unit. */
+/* bounded: not told, but its value is ruled out by the rows. scale: from what it is kept in to
+ * unit. */
 void kvc_profile_print_constant(FILE *out, const struct kvc_fit_constant *c, bool bounded,
                                 double scale, const char *unit);
 void kvc_profile_print_quality(FILE *out, const struct kvc_measured_fit *f);

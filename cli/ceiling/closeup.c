@@ -248,7 +248,8 @@ void kvc_ceiling_closeup_json_point(struct kvc_json *j, const struct ceiling *c,
 
 void kvc_ceiling_closeup_json(struct kvc_json *j, const struct ceiling *c)
 {
-    const struct kvc_crossing *x = c->closeups ? kvc_closeup_crossing(c->closeups->closeup[0]) : NULL;
+    const struct kvc_crossing *x =
+        c->closeups ? kvc_closeup_crossing(c->closeups->closeup[0]) : NULL;
     if (x)
         kvc_crossing_json(j, x, c->closeups->asked.isolate);
 }

@@ -160,8 +160,8 @@ void kvc_ceiling_print_head(const struct ceiling *c)
 {
     const struct kvc_trace_stats *s = &c->stats;
     if (!s->has_tokens) {
-        printf("%s: %s references to %s objects over %.1f min; an object is a block here, of tokens "
-               "nothing is known\n", c->path, kvc_fmt_count(s->requests).s,
+        printf("%s: %s references to %s objects over %.1f min; an object is a block here, of "
+               "tokens nothing is known\n", c->path, kvc_fmt_count(s->requests).s,
                kvc_fmt_count(s->blocks).s, (double)s->span_ns / 60e9);
         return;
     }
@@ -188,8 +188,8 @@ static enum kvc_status print_curve(const struct ceiling *c, struct kvc_error *er
     struct kvc_curve curve = {0};
     enum kvc_status st = shown_curve(c, &curve, err);
     if (st == KVC_OK && curve.n)
-        printf("\nLRU, raw (partial last blocks count): %zu of %zu changes of slope, straight lines "
-               "between all\n%12s %14s %10s\n", curve.n, c->curve.n,
+        printf("\nLRU, raw (partial last blocks count): %zu of %zu changes of slope, straight "
+               "lines between all\n%12s %14s %10s\n", curve.n, c->curve.n,
                "blocks", "hit blocks", "hit rate");
     for (size_t i = 0; i < curve.n; i++)
         printf("%12" PRIu64 " %14" PRIu64 " %9.4f%%\n", curve.capacity_blocks[i],

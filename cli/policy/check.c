@@ -25,7 +25,8 @@ static void print_scores(const struct kvc_policy_check *c)
 {
     printf("\n%-14s %9s  %s\n%-14s %9s %8s %8s %8s %8s %8s  %s\n", "hit rates", "capacity",
            c->kind == KVC_POLICY_ADMISSION ? "of all blocks touched; yours is lru with it"
-                                           : "of all blocks touched", "workload", "blocks", "yours", "lru", "fifo", "best", "optimum",
+                                           : "of all blocks touched", "workload", "blocks",
+                                           "yours", "lru", "fifo", "best", "optimum",
            "the best built-in");
     for (size_t i = 0; i < c->n_scores; i++) {
         const struct kvc_check_score *s = &c->score[i];
@@ -38,7 +39,8 @@ static void print_scores(const struct kvc_policy_check *c)
            100 * c->lru_regret, 100 * c->fifo_regret, 100 * c->best_regret, 0.0,
            "of the optimum's hits, the mean");
     printf("cost: %.2f ns a block touched, lru %.2f ns: %.2f times as much\n", c->ns_per_touch,
-           c->lru_ns_per_touch, c->lru_ns_per_touch > 0 ? c->ns_per_touch / c->lru_ns_per_touch : 0);
+           c->lru_ns_per_touch,
+           c->lru_ns_per_touch > 0 ? c->ns_per_touch / c->lru_ns_per_touch : 0);
 }
 
 void kvc_policy_check_text(const struct kvc_policy_check *c)
@@ -56,8 +58,8 @@ void kvc_policy_check_text(const struct kvc_policy_check *c)
     }
     if (c->n_scores)
         print_scores(c);
-    printf("%s\n", c->passed ? "it keeps the rules" : "it does not keep the rules: no figures of it are "
-                                                      "to be trusted");
+    puts(c->passed ? "it keeps the rules"
+                   : "it does not keep the rules: no figures of it are to be trusted");
 }
 
 /* ---- JSON ---- */

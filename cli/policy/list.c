@@ -11,8 +11,8 @@
 #include <string.h>
 
 static const char *const used[] = {
-    [KVC_POLICY_EVICTION] = "kvcast ceiling --policy NAME[:option=value]; in a replay --policy for GPU "
-                            "memory, tiers.*.policy",
+    [KVC_POLICY_EVICTION] = "kvcast ceiling --policy NAME[:option=value]; in a replay --policy for "
+                            "GPU memory, tiers.*.policy",
     [KVC_POLICY_ADMISSION] = "--admission NAME, POLICY+NAME for one policy, tiers.*.admission",
     [KVC_POLICY_ROUTING] = "--router NAME",
     [KVC_POLICY_ORDERING] = "kvcast replay --order NAME",
@@ -76,7 +76,8 @@ void kvc_policy_list_text(void)
 {
     uint32_t kind = 0;
     each(text_row, &kind);
-    printf("\nclosed: what stays are always whole leading parts of prompts. Your own: kvcast policy new.\n");
+    printf("\nclosed: what stays are always whole leading parts of prompts. Your own: kvcast "
+           "policy new.\n");
 }
 
 /* ---- JSON ---- */

@@ -1,5 +1,6 @@
-/* @NAME@: an admission policy for kvcast, to be changed into your own. kvcast/policy.h documents all of
- * it. Which of the blocks that are stored goes is an eviction policy's affair: --policy lru+./@NAME@.so.
+/* @NAME@: an admission policy for kvcast, to be changed into your own. kvcast/policy.h documents
+ * all of it. Which of the blocks that are stored goes is an eviction policy's affair:
+ * --policy lru+./@NAME@.so.
  *
  * As it stands a block is stored when it was asked for before, not longer ago than some time. */
 #include <kvcast/policy.h>
@@ -40,20 +41,23 @@ static void request(const struct kvc_admission_host *host, void *state,
     }
 }
 
-/* Of a segment's blocks, how many may be stored? It changes nothing: it is asked as often as it happens.
- * request->segment is KVC_NO_ID where blocks come to a tier because they were evicted above. */
+/* Of a segment's blocks, how many may be stored? It changes nothing: it is asked as often as it
+ * happens. request->segment is KVC_NO_ID where blocks come to a tier because they were evicted
+ * above. */
 static uint32_t admits(const struct kvc_admission_host *host, const void *state,
                        const struct kvc_policy_request *request, uint32_t segment)
 {
     const struct state *s = state;
     const struct use *u = &s->use[segment];
     (void)request;
-    return u->before_ns && u->last_ns - u->before_ns <= s->within_ns ? host->seg_blocks[segment] : 0;
+    bool again = u->before_ns && u->last_ns - u->before_ns <= s->within_ns;
+    return again ? host->seg_blocks[segment] : 0;
 }
 
 /* kvcast ceiling --policy lru+./@NAME@.so:within=1h */
 static const struct kvc_policy_option options[] = {
-    [OPTION_WITHIN] = {"within", KVC_OPTION_TIME, "10m", 0, 1e18, "between a request and the one before"},
+    [OPTION_WITHIN] = {"within", KVC_OPTION_TIME, "10m", 0, 1e18,
+                       "between a request and the one before"},
 };
 
 static const struct kvc_admission_ops ops = {

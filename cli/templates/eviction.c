@@ -1,8 +1,9 @@
-/* @NAME@: a cache policy for kvcast, to be changed into your own. kvcast/policy.h documents all of it.
+/* @NAME@: a cache policy for kvcast, to be changed into your own. kvcast/policy.h documents all of
+ * it.
  *
- * As it stands it is segmented LRU (Karedla, Love and Wherry 1994): newcomers wait in a first queue;
- * what is touched there moves to a second one, of a share of the cache, which what is touched once
- * never gets into. The oldest of the first queue goes. */
+ * As it stands it is segmented LRU (Karedla, Love and Wherry 1994): newcomers wait in a first
+ * queue; what is touched there moves to a second one, of a share of the cache, which what is
+ * touched once never gets into. The oldest of the first queue goes. */
 #include <kvcast/policy.h>
 
 enum { WAITING, KEPT }; /* queues */
@@ -59,8 +60,8 @@ static void touched(const struct kvc_host *host, void *state, kvc_piece piece)
 
 /* The cache is full: whose deepest block goes? *blocks comes in as 1, which is always right. It may
  * be raised where newcomers that come one by one would all find the same victim: here while the
- * victim waits, for they queue up behind it. Where it is one of those kept, the first newcomer would
- * be the next victim. */
+ * victim waits, for they queue up behind it. Where it is one of those kept, the first newcomer
+ * would be the next victim. */
 static kvc_piece victim(const struct kvc_host *host, void *state,
                         const struct kvc_newcomer *newcomer, uint32_t *blocks)
 {
@@ -74,7 +75,8 @@ static kvc_piece victim(const struct kvc_host *host, void *state,
 
 /* kvcast ceiling --policy ./@NAME@.so:keep=0.8 */
 static const struct kvc_policy_option options[] = {
-    [OPTION_KEEP] = {"keep", KVC_OPTION_NUMBER, "0.5", 0, 1, "share of the cache for blocks used again"},
+    [OPTION_KEEP] = {"keep", KVC_OPTION_NUMBER, "0.5", 0, 1,
+                     "share of the cache for blocks used again"},
 };
 
 static const struct kvc_evict_ops ops = {

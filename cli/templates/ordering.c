@@ -1,8 +1,8 @@
-/* @NAME@: an order of requests for kvcast, to be changed into your own. kvcast/policy.h documents all of
- * it.
+/* @NAME@: an order of requests for kvcast, to be changed into your own. kvcast/policy.h documents
+ * all of it.
  *
- * As it stands the fewest tokens that have to be computed go first, and each second of waiting is worth
- * some of them, so that nobody waits for ever. */
+ * As it stands the fewest tokens that have to be computed go first, and each second of waiting is
+ * worth some of them, so that nobody waits for ever. */
 #include <kvcast/policy.h>
 
 enum { OPTION_PATIENCE }; /* places in the table of options, below */

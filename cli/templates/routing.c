@@ -1,7 +1,7 @@
 /* @NAME@: a router for kvcast, to be changed into your own. kvcast/policy.h documents all of it.
  *
- * As it stands a request goes to the longest cached prefix among the replicas that have no more than
- * some requests above the least loaded one. */
+ * As it stands a request goes to the longest cached prefix among the replicas that have no more
+ * than some requests above the least loaded one. */
 #include <kvcast/policy.h>
 
 #include <stdlib.h>
