@@ -32,11 +32,13 @@ static const struct kvc_policy_about table[] = {
      "Jiang and Zhang, SIGMETRICS 2002", false},
     {"lecar", "victim of lru or of lfu, by weights learned from what is regretted",
      "Vietri et al., HotStorage 2018", false},
-    {"priority", "released longest ago of the lowest level, with all below it", "TensorRT-LLM", true},
+    {"priority", "released longest ago of the lowest level, with all below it", "TensorRT-LLM",
+     true},
     {"thinktime", "deepest of the session whose expected return is farthest", NULL, true},
     {"opt", "the best there can be: used again last; also refuses a block that is",
      "Belady 1966, with bypass", true},
-    {"optforced", "used again last of those before the newcomer", "Belady 1966, without bypass", false},
+    {"optforced", "used again last of those before the newcomer", "Belady 1966, without bypass",
+     false},
 };
 
 const struct kvc_policy_about *kvc_policy_about(const char *name)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What goes first in a tier of the replay. An engine's own queues keep the order of lru and fifo, with
- * a time to live that of ttl and ttlfixed; all others are told what happens (eviction/order.h). */
+ * What goes first in a tier of the replay. An engine's own queues keep the order of lru and fifo,
+ * with a time to live that of ttl and ttlfixed; all others are told what happens
+ * (eviction/order.h). */
 #include "base/units.h"
 #include "policies/eviction/order.h"
 #include "policies/plugins/plugin.h"

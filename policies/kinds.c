@@ -40,7 +40,8 @@ static const struct {
 
 const char *const *kvc_admission_names(void)
 {
-    static const char *const names[] = {"always", "second", "depth", "size", "tinylfu", "ttl", NULL};
+    static const char *const names[] =
+        {"always", "second", "depth", "size", "tinylfu", "ttl", NULL};
     return names;
 }
 

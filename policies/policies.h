@@ -12,12 +12,13 @@ struct kvc_watch_slot;
 
 #define KVC_POLICY_OPTIONS 8 /* of one policy, at most */
 
-/* Splits NAME[:options] at its first colon; options gets the rest, "" without. KVC_ERR_USAGE where
- * the name has no room. Both end before a '+', which adds an admission policy to one of eviction. */
+/* Splits NAME[:options] at its first colon; options gets the rest, "" without. KVC_ERR_USAGE
+ * where the name has no room. Both end before a '+', which adds an admission policy to one of
+ * eviction. */
 enum kvc_status kvc_policy_name(const char *spec, char *name, size_t size, const char **options,
                                 struct kvc_error *err);
-/* The values of a policy's options, of the table's n, from "name=value[:name=value]": every one that
- * is not named has its default. KVC_ERR_USAGE says what is wrong with which. */
+/* The values of a policy's options, of the table's n, from "name=value[:name=value]": every one
+ * that is not named has its default. KVC_ERR_USAGE says what is wrong with which. */
 enum kvc_status kvc_policy_options(const char *policy, const char *text,
                                    const struct kvc_policy_option *table, uint32_t n,
                                    union kvc_option_value *out, struct kvc_error *err);
@@ -64,7 +65,8 @@ struct kvc_admission_setup {
     uint64_t capacity;
     uint32_t n_segments, block_tokens;
     const uint32_t *seg_len, *seg_depth, *seg_parent;
-    struct kvc_plugged_trial *trial; /* of the conformance kit (policies/plugins/guest.h), or NULL */
+    struct kvc_plugged_trial *trial; /* of the conformance kit (policies/plugins/guest.h), or
+                                        NULL */
 };
 enum kvc_status kvc_admission_create(struct kvc_admission **out,
                                      const struct kvc_admission_setup *setup,
@@ -96,7 +98,8 @@ const struct kvc_policy_about *kvc_policy_about(const char *name); /* NULL: no s
 /* ---- what goes first in a tier of the replay ---- */
 
 struct kvc_eviction {
-    bool queue;       /* the pool's own order is all there is to it; else policies/eviction/order.h */
+    bool queue;       /* the pool's own order is all there is to it; else
+                         policies/eviction/order.h */
     bool touch_moves; /* a touch moves a block to the young end */
     uint64_t ttl_ns;  /* blocks live no longer than that; 0: no such rule */
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The admission policies that are built in. They are made of kvcast/policy.h alone, as plug-ins are. */
+ * The admission policies that are built in. They are made of kvcast/policy.h alone, as plug-ins
+ * are. */
 #ifndef KVC_POLICIES_ADMISSION_RULES_H
 #define KVC_POLICIES_ADMISSION_RULES_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Stores a block that is expected again before it is too old: after as long as since it was last asked
- * for; asked for the first time, after the mean pause of its session, without one after that of all;
- * without any it is stored. */
+ * Stores a block that is expected again before it is too old: after as long as since it was last
+ * asked for; asked for the first time, after the mean pause of its session, without one after that
+ * of all; without any it is stored. */
 #include "policies/admission/rules.h"
 
 #include <string.h>

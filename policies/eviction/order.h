@@ -3,8 +3,8 @@
  * engine's own, where a cache of runs (runs.h) does all of it as a request arrives. docs/replay.md
  * says what the policy is told when.
  *
- * The engine's cache keeps what is where; this keeps the order in which it goes. Blocks are those of
- * a segment, [lo, hi), told of deepest first wherever several segments are. */
+ * The engine's cache keeps what is where; this keeps the order in which it goes. Blocks are those
+ * of a segment, [lo, hi), told of deepest first wherever several segments are. */
 #ifndef KVC_POLICIES_ORDER_H
 #define KVC_POLICIES_ORDER_H
 

@@ -27,7 +27,8 @@ struct kvc_runs_setup {
     void (*left)(void *user, uint32_t seg, uint32_t lo, uint32_t hi, bool expired);
     void *left_user;
     bool engine; /* for an engine's cache: by order.h alone */
-    struct kvc_plugged_trial *trial; /* of the conformance kit (policies/plugins/plugged.h), or NULL */
+    struct kvc_plugged_trial *trial; /* of the conformance kit (policies/plugins/plugged.h), or
+                                        NULL */
 };
 
 struct kvc_runs_request {

@@ -232,7 +232,8 @@ static uint32_t twoq_evict(struct kvc_runs *c, uint32_t want)
 static const struct kvc_order_ops twoq_order = {.come = twoq_come, .evict = twoq_evict,
                                                 .renew = twoq_hit};
 const struct kvc_runs_ops kvc_runs_twoq = {.name = "twoq", KVC_OPTIONS(twoq_options),
-                                           .resident_queues = 2, .start = twoq_start, .hit = twoq_hit,
+                                           .resident_queues = 2, .start = twoq_start,
+                                           .hit = twoq_hit,
                                            .miss = twoq_miss, .order = &twoq_order};
 
 /* ---- arc ---- */
@@ -301,7 +302,8 @@ static uint32_t arc_ghost(struct kvc_runs *c, uint32_t ghost, uint32_t want)
 /* Steps in which T1 and T2 are asked alike. */
 static uint32_t arc_steps(const struct kvc_runs *c, uint32_t from, uint32_t want)
 {
-    uint64_t t1 = c->queue[T1].blocks, n = kvc_least(want, kvc_run_blocks(c, c->queue[from].oldest));
+    uint64_t t1 = c->queue[T1].blocks;
+    uint64_t n = kvc_least(want, kvc_run_blocks(c, c->queue[from].oldest));
     if (from == T2) /* T1 grows towards the target; an empty T1 is its own case */
         n = t1 ? kvc_least(n, (uint64_t)c->target - t1 + 1) : 1;
     return (uint32_t)n;

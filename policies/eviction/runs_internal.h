@@ -22,7 +22,8 @@ struct kvc_run_order {
     uint32_t newer, older;
 };
 
-/* What a touch reads of a segment, side by side: where little is shared, each is a memory access. */
+/* What a touch reads of a segment, side by side: where little is shared, each is a memory
+ * access. */
 struct kvc_run_segment {
     uint32_t parent, len, depth;
     uint32_t deepest; /* its deepest run */
@@ -77,7 +78,8 @@ struct kvc_plugged;
 
 /* A forest in segments of one block, and where they come from. */
 struct kvc_runs_cut {
-    uint32_t *end, *seg; /* by segment: behind its last block; by block: its segment. NULL: not cut */
+    uint32_t *end, *seg; /* by segment: behind its last block; by block: its segment. NULL: not
+                            cut */
     uint32_t *len, *depth, *parent;
     const uint32_t *seg_len;
     void (*left)(void *user, uint32_t seg, uint32_t lo, uint32_t hi, bool expired);
@@ -149,7 +151,8 @@ struct kvc_runs {
     struct kvc_runs_cut cut;
     /* In an engine's cache. */
     uint32_t turn;         /* uses that belong together have one; else the request */
-    uint32_t *tag;         /* by run: whose it is, and in the lowest bit whether it is held; or NULL */
+    uint32_t *tag;         /* by run: whose it is, and in the lowest bit whether it is held; or
+                              NULL */
     size_t tag_room;
     uint32_t tag_new;      /* of runs that are made now */
     const bool *allowed;   /* by whose: may go; NULL: all */
@@ -157,7 +160,8 @@ struct kvc_runs {
     uint32_t *kids;        /* by segment: segments with blocks anywhere below */
     uint32_t match, match_lo; /* radix: where the last blocks told of are, if they were new */
     bool matched;             /* and whether some of this turn were known */
-    struct { uint32_t seg, hi; } newcomer; /* the deepest block that room is made for; seg NONE: none */
+    struct { uint32_t seg, hi; } newcomer; /* the deepest block that room is made for; seg NONE:
+                                              none */
 };
 
 static inline uint32_t kvc_run_blocks(const struct kvc_runs *c, uint32_t r)
@@ -232,7 +236,8 @@ void kvc_queue_take(struct kvc_runs *c, uint32_t r);
 /* As the newest; joins the newest there is when that is the next deeper piece with the same note.
  * Returns the run that now holds the blocks. */
 uint32_t kvc_queue_put(struct kvc_runs *c, uint32_t queue, uint32_t r);
-/* The same, for whoever says what is alike. Where another run than r is returned, the caller ends r. */
+/* The same, for whoever says what is alike. Where another run than r is returned, the caller ends
+ * r. */
 static inline uint32_t kvc_queue_join(struct kvc_runs *c, uint32_t queue, uint32_t r,
                                       bool (*alike)(const void *user, uint32_t n, uint32_t r),
                                       const void *user)

@@ -7,9 +7,9 @@
  * program, weights sum to 1 and stay within 0.01 and 0.99.
  *
  * Queues: what LRU evicted, what LFU evicted, then one for each number of touches, by last touch.
- * Resident runs are in a list by last touch as well. note: of resident runs the turn (the request) of
- * the last touch; stamp, key: of remembered runs the time of leaving of a block + its place in the segment,
- * which blocks that left one after the other share, and their touches. */
+ * Resident runs are in a list by last touch as well. note: of resident runs the turn (the request)
+ * of the last touch; stamp, key: of remembered runs the time of leaving of a block + its place in
+ * the segment, which blocks that left one after the other share, and their touches. */
 #include "policies/eviction/runs_internal.h"
 
 #include "base/alloc.h"
@@ -19,7 +19,8 @@ enum { BY_LRU, BY_LFU, TOUCHED_0, LEARNING = 0, DISCOUNT, SEED };
 
 static const struct kvc_policy_option options[] = {
     {"learning", KVC_OPTION_NUMBER, "0.45", 0, 10, "how fast weights follow what is regretted"},
-    {"discount", KVC_OPTION_NUMBER, "0.005", 1e-12, 1, "what a regret is worth after a cache's fill"},
+    {"discount", KVC_OPTION_NUMBER, "0.005", 1e-12, 1,
+     "what a regret is worth after a cache's fill"},
     {"seed", KVC_OPTION_COUNT, "0", 0, 0x1p53, "of the draws"},
 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * lirs (Jiang and Zhang, SIGMETRICS 2002): blocks whose last two uses were close to one another (LIR)
- * fill all of the cache but 1 %; the others (HIR) pass through the rest in the order they came. A HIR
- * block used again while it was touched later than some LIR block takes that block's place,
- * resident or not; the LIR block touched longest ago becomes the newest HIR.
+ * lirs (Jiang and Zhang, SIGMETRICS 2002): blocks whose last two uses were close to one another
+ * (LIR) fill all of the cache but 1 %; the others (HIR) pass through the rest in the order they
+ * came. A HIR block used again while it was touched later than some LIR block takes that block's
+ * place, resident or not; the LIR block touched longest ago becomes the newest HIR.
  *
- * The paper's stack is the order of last touches down to the oldest LIR block, so whether a block is
- * on it follows from when it was touched. note: the turn (the request) of the last touch; within one
- * the deepest block is the oldest. */
+ * The paper's stack is the order of last touches down to the oldest LIR block, so whether a block
+ * is on it follows from when it was touched. note: the turn (the request) of the last touch; within
+ * one the deepest block is the oldest. */
 #include "policies/eviction/runs_internal.h"
 
 enum { LIR, HIR, OUT };

@@ -315,6 +315,7 @@ static const struct kvc_order_ops costaware_order = {.come = costaware_come,
                                                      .use = costaware_use,
                                                      .renew = kvc_order_restamp, .tree = true};
 const struct kvc_runs_ops kvc_runs_costaware = {.name = "costaware",
-                                                KVC_OPTIONS(costaware_options), .start = costaware_start,
+                                                KVC_OPTIONS(costaware_options),
+                                                .start = costaware_start,
                                                 .first = least_value, .whole = costaware_whole,
                                                 .order = &costaware_order};

@@ -144,7 +144,8 @@ static const struct kvc_order_ops lruk_order = {.come = lruk_come, .evict = evic
                                                 .renew = kvc_order_restamp};
 const struct kvc_runs_ops kvc_runs_lruk = {.name = "lruk", KVC_OPTIONS(lruk_options),
                                            .start = lruk_start, .first = least_key,
-                                           .hit = lruk_hit, .miss = lruk_miss, .order = &lruk_order};
+                                           .hit = lruk_hit, .miss = lruk_miss,
+                                           .order = &lruk_order};
 
 /* ---- gdsf ---- */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Policies of one queue: lru, fifo, sieve (Zhang et al., NSDI 2024), and watermark: lru in batches
  * as Mooncake's store does it. When a request finds more than high (90 %) in use, and when a block
- * finds no room, the oldest ceil(n t) of the n blocks go at once, t = used - high + batch (5 %), and
- * batch at least.
- * (The store refuses a block that finds no room and evicts within 10 ms; here it waits.) */
+ * finds no room, the oldest ceil(n t) of the n blocks go at once, t = used - high + batch (5 %),
+ * and batch at least. (The store refuses a block that finds no room and evicts within 10 ms; here
+ * it waits.) */
 #include "policies/eviction/runs_internal.h"
 
 uint32_t kvc_make_room(struct kvc_runs *c, uint32_t want)

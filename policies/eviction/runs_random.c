@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * random: any of the resident blocks goes, each as likely. Victims are single blocks and would leave
- * segments in hundreds of runs, so this policy goes by blocks: a bit for each says whether it is
- * resident, and a table holds the resident ones, a newcomer taking its victim's place. What a request
- * finds is read 64 blocks at a time. */
+ * random: any of the resident blocks goes, each as likely. Victims are single blocks and would
+ * leave segments in hundreds of runs, so this policy goes by blocks: a bit for each says whether it
+ * is resident, and a table holds the resident ones, a newcomer taking its victim's place. What a
+ * request finds is read 64 blocks at a time. */
 #include "policies/eviction/runs_internal.h"
 
 #include "base/alloc.h"
@@ -121,7 +121,8 @@ static void order_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t h
     }
     if ((r = kvc_run_add(c, seg, lo, hi, 0, 0)) == KVC_RUN_NONE)
         return;
-    /* The newcomer takes the place of the last that left; who had moved there goes back to the end. */
+    /* The newcomer takes the place of the last that left; who had moved there goes back to the
+     * end. */
     uint32_t at = c->hand < n ? c->hand : n;
     c->hand = KVC_RUN_NONE;
     c->table[n] = r;

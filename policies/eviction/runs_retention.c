@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * priority: TensorRT-LLM's eviction with retention (evictionPolicy.cpp). A block has a level of 0 to
- * 100, 35 where nothing is said; the block released longest ago of the lowest level goes, and with it
- * all that lies below it. A hit gives a block the level of the request that hits it. A level may hold
- * for a duration from the release on; then the block falls to 35, as the newest there.
+ * priority: TensorRT-LLM's eviction with retention (evictionPolicy.cpp). A block has a level of 0
+ * to 100, 35 where nothing is said; the block released longest ago of the lowest level goes, and
+ * with it all that lies below it. A hit gives a block the level of the request that hits it. A
+ * level may hold for a duration from the release on; then the block falls to 35, as the newest
+ * there.
  *
  * Logs carry no retention configs, so a rule stands for them: the first tokens of every prompt have
  * a level of their own (a system prompt, tools), and so may the prompts of one tenant.

@@ -319,8 +319,8 @@ static uint32_t own_run(const struct kvc_runs *c, uint32_t s)
 }
 
 /* The run of the session farthest from its return whose deepest blocks may go. A session that has
- * none is forgotten, but not, with patience, one of the last to ask: as the request arrived some were
- * on their way. */
+ * none is forgotten, but not, with patience, one of the last to ask: as the request arrived some
+ * were on their way. */
 #define RECENT 256
 
 static bool expected(const struct kvc_runs *c, uint32_t s, bool patient)

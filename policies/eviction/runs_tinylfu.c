@@ -6,7 +6,8 @@
  *
  * The sketch that counts is as wide as the trace: a counter per block without collisions, which
  * blocks of a segment share because every request asks for all of them. It counts a request's
- * blocks before they are touched, up to 15, and halves all when 10 x capacity touches were added. */
+ * blocks before they are touched, up to 15, and halves all when 10 x capacity touches were
+ * added. */
 #include "policies/eviction/runs_internal.h"
 
 #include "base/alloc.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The virtual token counter (Sheng et al., OSDI 2024, algorithm 2): each tenant has a counter of what it
- * was served, prompts at admission and output as it comes; the least goes first. One that comes back
- * after it had nothing waiting is lifted to the least of those that wait, or to where the last one to
- * leave an empty queue stood, so that nobody saves up. */
+ * The virtual token counter (Sheng et al., OSDI 2024, algorithm 2): each tenant has a counter of
+ * what it was served, prompts at admission and output as it comes; the least goes first. One that
+ * comes back after it had nothing waiting is lifted to the least of those that wait, or to where
+ * the last one to leave an empty queue stood, so that nobody saves up. */
 #include "policies/ordering/rules.h"
 
 enum { INPUT, OUTPUT };

@@ -48,8 +48,9 @@ double kvc_ordering_rank(struct kvc_ordering *o, uint64_t now_ns, const struct k
         kvc_guest_breach(&o->hosted.guest, "a rank is NaN, which is neither before nor behind any "
                                            "other");
     else if (o->hosted.guest.trial && o->ops->rank(host, o->hosted.state, request) != rank)
-        kvc_guest_breach(&o->hosted.guest, "asked twice about one request it gave two ranks: rank must "
-                                           "change nothing; what changes does so in other hooks");
+        kvc_guest_breach(&o->hosted.guest, "asked twice about one request it gave two ranks: rank "
+                                           "must change nothing; what changes does so in other "
+                                           "hooks");
     kvc_guest_leave(&o->hosted.guest, before);
     return rank;
 }

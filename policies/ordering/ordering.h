@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * An order of requests at work on one queue: built in, or a plug-in whose every answer is checked. */
+ * An order of requests at work on one queue: built in, or a plug-in whose every answer is
+ * checked. */
 #ifndef KVC_POLICIES_ORDERING_H
 #define KVC_POLICIES_ORDERING_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A policy's code at work: where in it the run is, what memory it was given, its random stream, and the
- * first rule that it broke. */
+ * A policy's code at work: where in it the run is, what memory it was given, its random stream, and
+ * the first rule that it broke. */
 #ifndef KVC_POLICIES_GUEST_H
 #define KVC_POLICIES_GUEST_H
 

@@ -14,8 +14,8 @@ static uint64_t random_word(const struct kvc_policy_host *host)
 {
     struct kvc_hosted *h = of(host);
     if (kvc_hook_changes_nothing(h->guest.place->hook))
-        kvc_guest_breach(&h->guest, "random was called in %s, which is asked as often as it happens: "
-                                    "draw in another hook, and remember",
+        kvc_guest_breach(&h->guest, "random was called in %s, which is asked as often as it "
+                                    "happens: draw in another hook, and remember",
                          kvc_hook_name(h->guest.place->hook));
     return kvc_rng_next(&h->guest.rng);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A policy at work that is made of hooks around one struct kvc_policy_host: its state, what it may ask
- * for, and the first rule that it broke. The kinds add their hooks. */
+ * A policy at work that is made of hooks around one struct kvc_policy_host: its state, what it may
+ * ask for, and the first rule that it broke. The kinds add their hooks. */
 #ifndef KVC_POLICIES_HOSTED_H
 #define KVC_POLICIES_HOSTED_H
 

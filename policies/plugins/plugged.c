@@ -37,7 +37,8 @@ void kvc_plugged_end(struct kvc_plugged *p, uint32_t r)
 bool kvc_plugged_alike(const struct kvc_plugged *p, uint32_t a, uint32_t b)
 {
     size_t bytes = p->evict->piece_bytes;
-    /* of different touches only while one goes on: it must find what it has not reached as it was */
+    /* of different touches only while one goes on: it must find what it has not reached as it
+     * was */
     if (p->c->run[a].note != p->c->run[b].note || p->c->run[a].stamp != p->c->run[b].stamp)
         return false;
     if (!kvc_runs_tags_alike(p->c, a, b))
@@ -85,9 +86,11 @@ static uint32_t begin(struct kvc_plugged *p, uint32_t seg, uint32_t lo, uint32_t
         memset(p->birth + had, 0, (p->birth_room - had) * sizeof(*p->birth));
     /* with room behind the last one for the most that a piece may have: it may write beyond */
     room = room && (!bytes || kvc_grow((void **)&p->memory, &p->memory_room,
-                                       c->n_runs + KVC_PIECE_BYTES_MOST / p->stride + 1, p->stride));
+                                       c->n_runs + KVC_PIECE_BYTES_MOST / p->stride + 1,
+                                       p->stride));
     room = room && (!(p->evict->flags & KVC_EVICT_HISTORY) ||
-                    kvc_grow((void **)&p->history, &p->history_room, c->n_runs, sizeof(*p->history)));
+                    kvc_grow((void **)&p->history, &p->history_room, c->n_runs,
+                             sizeof(*p->history)));
     if (!room) {
         kvc_run_free(c, r);
         c->failed = true;
@@ -254,16 +257,18 @@ static uint32_t make_room(struct kvc_plugged *p, const struct kvc_newcomer *newc
     else if (piece == KVC_PIECE_NONE && all_pinned(p))
         n = 0;
     else if (piece == KVC_PIECE_NONE)
-        kvc_guest_breach(&p->guest, "it named no victim, with the cache full and blocks in it that could "
-                              "go: has it lost track of pieces?");
+        kvc_guest_breach(&p->guest, "it named no victim, with the cache full and blocks in it that "
+                                    "could go: has it lost track of pieces?");
     else if (r == KVC_RUN_NONE || !kvc_run_resident(p->c, r))
-        kvc_guest_breach(&p->guest, "the victim it named is not resident: a handle ends with its last "
-                              "block, and when put or rank return another one");
+        kvc_guest_breach(&p->guest, "the victim it named is not resident: a handle ends with its "
+                                    "last block, and when put or rank return another one");
     else if (kvc_plugged_pinned(p, r))
-        kvc_guest_breach(&p->guest, "the victim it named is pinned, a running request reads it: oldest, newer "
-                              "and lowest pass over such pieces, and info tells them");
+        kvc_guest_breach(&p->guest, "the victim it named is pinned, a running request reads it: "
+                                    "oldest, newer and lowest pass over such pieces, and info "
+                                    "tells them");
     else if (n == 0 || n > want)
-        kvc_guest_breach(&p->guest, "it set *blocks to %u, where 1 to %u newcomers need room", n, want);
+        kvc_guest_breach(&p->guest, "it set *blocks to %u, where 1 to %u newcomers need room", n,
+                         want);
     leave(p, before);
     if (n == 0 || p->c->failed)
         return 0;
@@ -334,8 +339,9 @@ static void look_ahead(struct kvc_plugged *p)
     if (c->leaf == KVC_RUN_NONE)
         return;
     if (!c->next) {
-        kvc_guest_breach(&p->guest, "it asks for the next use of blocks, which only a bound without time can "
-                              "tell: use it with kvcast ceiling, without --by and --replicas");
+        kvc_guest_breach(&p->guest, "it asks for the next use of blocks, which only a bound "
+                                    "without time can tell: use it with kvcast ceiling, without "
+                                    "--by and --replicas");
         return;
     }
     for (uint32_t s = kvc_runs_segment(c, c->leaf); s != KVC_RUN_NONE; s = p->seg_parent[s])

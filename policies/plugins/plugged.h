@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A plug-in in a cache of runs: every answer it gives and every service it asks for is checked
- * here, so that what breaks the rules of kvcast/policy.h ends the run instead of bending its figures.
+ * here, so that what breaks the rules of kvcast/policy.h ends the run instead of bending its
+ * figures.
  *
  * A handle is the run's number and how often that number has been given out before, so none comes
  * twice. Queues 0 and 1 stand for no queue and the heap; the plug-in's follow, then its ghosts'. */

@@ -17,8 +17,8 @@ static uint32_t asked(struct kvc_plugged *p, kvc_piece piece, const char *servic
 {
     uint32_t r = kvc_plugged_run(p, piece);
     if (r == KVC_RUN_NONE)
-        kvc_guest_breach(&p->guest, "%s was given a piece that is gone: a handle ends with its last block, "
-                              "and when put or rank return another one", service);
+        kvc_guest_breach(&p->guest, "%s was given a piece that is gone: a handle ends with its "
+                                    "last block, and when put or rank return another one", service);
     else if (resident && !kvc_run_resident(p->c, r)) {
         kvc_guest_breach(&p->guest, "%s was given a ghost; only drop, info and memory take ghosts",
                            service);
@@ -92,8 +92,8 @@ static bool is_queue(struct kvc_plugged *p, uint32_t queue, uint32_t n, const ch
                      const char *field)
 {
     if (queue >= n)
-        kvc_guest_breach(&p->guest, "%s was given number %u, of %u: they count from 0, and .%s says how many "
-                              "there are", service, queue, n, field);
+        kvc_guest_breach(&p->guest, "%s was given number %u, of %u: they count from 0, and .%s "
+                                    "says how many there are", service, queue, n, field);
     return queue < n;
 }
 
@@ -124,8 +124,8 @@ static kvc_piece cut(const struct kvc_host *host, kvc_piece piece, uint32_t bloc
     if (r == KVC_RUN_NONE)
         return piece;
     if (blocks == 0 || blocks >= kvc_run_blocks(p->c, r)) {
-        kvc_guest_breach(&p->guest, "cut was asked for %u blocks of a piece that has %u: from 1 to one less "
-                              "can be cut off", blocks, kvc_run_blocks(p->c, r));
+        kvc_guest_breach(&p->guest, "cut was asked for %u blocks of a piece that has %u: from 1 to "
+                                    "one less can be cut off", blocks, kvc_run_blocks(p->c, r));
         return piece;
     }
     return kvc_plugged_handle(p, kvc_plugged_cut(p, r, blocks));
@@ -186,7 +186,8 @@ static kvc_piece rank(const struct kvc_host *host, kvc_piece piece, double value
     if (!there)
         kvc_plugged_unlink(p, r);
     memcpy(&run->key, &value, sizeof(value));
-    if (p->leaving != r && n != KVC_RUN_NONE && c->run[n].queue == KVC_PLUGGED_HEAP && c->run[n].key == run->key &&
+    if (p->leaving != r && n != KVC_RUN_NONE && c->run[n].queue == KVC_PLUGGED_HEAP &&
+        c->run[n].key == run->key &&
         kvc_plugged_alike(p, n, r)) {
         c->run[n].lo = run->lo;
         if (there)
@@ -225,7 +226,8 @@ static void remember(const struct kvc_host *host, uint32_t ghost)
     if (!is_queue(p, ghost, p->evict->ghost_queues, "remember", "ghost_queues"))
         return;
     if (p->leaving == KVC_RUN_NONE)
-        kvc_guest_breach(&p->guest, "remember was called where nothing leaves: it belongs into removed");
+        kvc_guest_breach(&p->guest, "remember was called where nothing leaves: it belongs into "
+                                    "removed");
     else
         p->remember = kvc_plugged_ghosts(p) + ghost;
 }

@@ -112,8 +112,8 @@ static enum kvc_status check_options(const struct kvc_plugin *p, struct kvc_erro
         if (!o->name || !*o->name || !o->default_text || !o->help)
             return bad(p, err, "option %u lacks a name, a default_text or help", i);
         if (!is_word(o->name, "_-"))
-            return bad(p, err, "option %u's name, \"%.40s\", is not of small letters, digits, '-' and "
-                               "'_' alone", i, o->name);
+            return bad(p, err, "option %u's name, \"%.40s\", is not of small letters, digits, '-' "
+                               "and '_' alone", i, o->name);
         if (o->kind < KVC_OPTION_COUNT || o->kind > KVC_OPTION_TIME)
             return bad(p, err, "option %s is of kind %u, which is none", o->name, o->kind);
         for (uint32_t k = 0; k < i; k++)
@@ -132,12 +132,13 @@ static enum kvc_status check_name(const struct kvc_plugin *p, struct kvc_error *
     if (!name || !*name || !p->policy.summary)
         return bad(p, err, "it has no name, or no summary: set both in its struct kvc_policy");
     if (!is_word(name, "-"))
-        return bad(p, err, "its name, \"%.40s\", is not of small letters, digits and '-' alone", name);
+        return bad(p, err, "its name, \"%.40s\", is not of small letters, digits and '-' alone",
+                   name);
     if (strlen(name) > 30)
         return bad(p, err, "its name is longer than 30 characters");
     if (built_in(p->policy.kind, name))
-        return bad(p, err, "it calls itself \"%s\", which is the name of a built-in policy: give it "
-                           "another name", name);
+        return bad(p, err, "it calls itself \"%s\", which is the name of a built-in policy: give "
+                           "it another name", name);
     return KVC_OK;
 }
 
@@ -153,7 +154,8 @@ static enum kvc_status take_table(const struct kvc_plugin *p, void *out, const v
     memcpy(&given, table, sizeof(given));
     if (given < size)
         return bad(p, err, "%s: struct_size is %u, and %zu is the least: set it to sizeof(%s) and "
-                           "compile against this version's kvcast/policy.h", what, given, size, what);
+                           "compile against this version's kvcast/policy.h", what, given, size,
+                           what);
     memcpy(out, table, size);
     return KVC_OK;
 }
@@ -236,8 +238,8 @@ static enum kvc_status check_ordering(struct kvc_plugin *p, struct kvc_error *er
         return unknown_flags(p, o->flags, err);
     if (o->flags & KVC_ORDERING_ONCE && o->flags & (KVC_ORDERING_EACH | KVC_ORDERING_PREFIX))
         return bad(p, err, "KVC_ORDERING_ONCE goes with neither KVC_ORDERING_EACH nor "
-                           "KVC_ORDERING_PREFIX: a prefix is known, and may change, while a request "
-                           "waits");
+                           "KVC_ORDERING_PREFIX: a prefix is known, and may change, while a "
+                           "request waits");
     return check_pair(p, o->create, o->destroy, err);
 }
 
@@ -247,8 +249,8 @@ static enum kvc_status check(struct kvc_plugin *p, const struct kvc_policy *said
     if (!said)
         return bad(p, err, ENTRY "() returned NULL");
     if (said->abi != KVC_POLICY_ABI)
-        return bad(p, err, "it is made for version %u of the plug-in interface, this is version %u: "
-                           "compile it against the kvcast/policy.h of kvcast %s", said->abi,
+        return bad(p, err, "it is made for version %u of the plug-in interface, this is version "
+                           "%u: compile it against the kvcast/policy.h of kvcast %s", said->abi,
                    KVC_POLICY_ABI, kvc_version());
     if (said->struct_size < sizeof(*said))
         return bad(p, err, "struct kvc_policy: struct_size is %u, and %zu is the least: set it to "
@@ -295,8 +297,9 @@ static enum kvc_status load(struct kvc_plugin *p, uint32_t kind, struct kvc_erro
     }
     u.symbol = dlsym(p->object, ENTRY);
     if (!u.symbol)
-        return bad(p, err, "it has no function " ENTRY ", so it is no plug-in of kvcast: declare it "
-                           "as kvcast/policy.h does, or begin with 'kvcast policy new'");
+        return bad(p, err, "it has no function " ENTRY ", so it is no plug-in of kvcast: declare "
+                                                       "it as kvcast/policy.h does, or begin with "
+                                                       "'kvcast policy new'");
     return check(p, u.entry(), kind, err);
 }
 

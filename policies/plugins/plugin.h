@@ -21,8 +21,8 @@ struct kvc_plugin {
 bool kvc_plugin_is(const char *spec);
 /* What stands behind the '+' that adds an admission policy to one of eviction, or NULL. */
 const char *kvc_policy_admission(const char *spec);
-/* Loads PATH[:options] as a policy of that kind (0: any). KVC_ERR_INPUT tells what is wrong with the
- * file and how to mend it. */
+/* Loads PATH[:options] as a policy of that kind (0: any). KVC_ERR_INPUT tells what is wrong with
+ * the file and how to mend it. */
 enum kvc_status kvc_plugin_open(struct kvc_plugin **out, const char *spec, uint32_t kind,
                                 struct kvc_error *err);
 void kvc_plugin_close(struct kvc_plugin *plugin); /* NULL is fine */

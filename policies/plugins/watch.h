@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Where plug-ins are at this moment, for another process that watches: hooks are noted in memory that
- * both see, at the price of the note that is taken anyway. */
+ * Where plug-ins are at this moment, for another process that watches: hooks are noted in memory
+ * that both see, at the price of the note that is taken anyway. */
 #ifndef KVC_POLICIES_WATCH_H
 #define KVC_POLICIES_WATCH_H
 
@@ -25,7 +25,8 @@ struct kvc_watch { /* zeroed, in shared memory */
     struct kvc_watch_slot slot[KVC_WATCH_SLOTS];
 };
 
-/* Before anything runs; NULL: nobody watches. There is one for a process, as there is one parent. */
+/* Before anything runs; NULL: nobody watches. There is one for a process, as there is one
+ * parent. */
 void kvc_watch_begin(struct kvc_watch *watch);
 /* For a plug-in that begins a run; NULL: nobody watches, or more run than there are slots. */
 struct kvc_watch_slot *kvc_watch_take(const char *path, const char *name);

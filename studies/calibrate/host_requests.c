@@ -94,8 +94,9 @@ static enum kvc_status check(const struct fit *f, const char *path, struct kvc_e
                            (unsigned long long)f->trace->n_requests);
     for (size_t i = 0; i < f->log->n; i++)
         if (!f->log->request[i].ttft_ns)
-            return kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL, "request %zu of %zu had its first "
-                               "token after 0 ms, which no engine does: take its row out", i + 1,
+            return kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL,
+                               "request %zu of %zu had its first token after 0 ms, which no engine "
+                               "does: take its row out", i + 1,
                                f->log->n);
     if (f->log->n > MOST_REQUESTS)
         return kvc_fail_at(
@@ -146,9 +147,11 @@ static enum kvc_status check_unit(struct fit *f, const struct kvc_host_fit *out,
 
     if (status != KVC_OK || (ratio < 100 && ratio > 0.01))
         return status;
-    return kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL, "its requests were %.3g times %s than the "
-                       "replay of %s on %s: %s, or it is another model or GPU",
-                       ratio > 1 ? ratio : 1 / ratio, ratio > 1 ? "faster" : "slower", f->scenario->model, f->scenario->cluster.gpu,
+    return kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL,
+                       "its requests were %.3g times %s than the replay of %s on %s: %s, or it is "
+                       "another model or GPU",
+                       ratio > 1 ? ratio : 1 / ratio, ratio > 1 ? "faster" : "slower",
+                       f->scenario->model, f->scenario->cluster.gpu,
                        ratio > 1 ? "ttft_ms and e2e_ms are in milliseconds, all other times in "
                                    "seconds" : "times but ttft_ms and e2e_ms are in seconds");
 }

@@ -225,7 +225,8 @@ double kvc_readings_rounded(double v)
     return back;
 }
 
-/* Wider than any link, storage or queue there is; endless depth stands for "as many as it takes". */
+/* Wider than any link, storage or queue there is; endless depth stands for "as many as it
+ * takes". */
 static bool is_sensible(const struct kvc_reading *row)
 {
     return row->bytes_per_s >= 1e3 && row->bytes_per_s <= 1e13 && row->op_bytes >= 1 &&

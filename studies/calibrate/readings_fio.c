@@ -116,7 +116,8 @@ static enum kvc_status end_group(struct kvc_readings *r, const struct group *g,
     unsigned long long line = g->line;
 
     if (g->failed)
-        kvc_readings_note(r, "line %llu: the job ended with an error: left out; run it again", line);
+        kvc_readings_note(r, "line %llu: the job ended with an error: left out; run it again",
+                          line);
     else if (g->wrong)
         kvc_readings_note(r, "line %llu: %s \"%.40s\" is no whole number from 1 to 1000000: left "
                           "out; run the job again", line, g->wrong, g->value);

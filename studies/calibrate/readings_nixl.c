@@ -59,8 +59,8 @@ static void begin_table(struct run *x, const char *text, size_t n, uint64_t line
 {
     read_header(&x->table, text, n);
     if (x->table.rate == MOST_COLUMNS)
-        kvc_readings_note(x->r, "line %llu: no column B/W in GB/Sec, GiB/Sec, MB/Sec or MiB/Sec: its "
-                          "table is left out", (unsigned long long)line);
+        kvc_readings_note(x->r, "line %llu: no column B/W in GB/Sec, GiB/Sec, MB/Sec or MiB/Sec: "
+                                "its table is left out", (unsigned long long)line);
 }
 
 static enum kvc_status read_row(struct run *x, const char *text, size_t n, uint64_t line,

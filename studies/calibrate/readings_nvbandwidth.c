@@ -73,14 +73,15 @@ static enum kvc_status add(struct found *f, size_t test, const char *text, size_
     double value = kvc_readings_number(text, n);
     const struct kvc_reading row = {.direction = tests[test].direction, .both = tests[test].both,
                                     .op_bytes = f->bytes,
-                                    .depth = INFINITY, .bytes_per_s = value * f->unit, .spread = NAN,
+                                    .depth = INFINITY, .bytes_per_s = value * f->unit,
+                                    .spread = NAN,
                                     .line = line};
 
     if (n == 3 && strncmp(text, "N/A", 3) == 0)
         return KVC_OK;
     if (!isfinite(row.bytes_per_s)) {
-        kvc_readings_note(f->r, "line %llu: %s says \"%.*s\", which is no bandwidth in a known unit "
-                          "(GB/s): left out; run it again", (unsigned long long)line,
+        kvc_readings_note(f->r, "line %llu: %s says \"%.*s\", which is no bandwidth in a known "
+                                "unit (GB/s): left out; run it again", (unsigned long long)line,
                           tests[test].name, n < 40 ? (int)n : 40, text);
         return KVC_OK;
     }

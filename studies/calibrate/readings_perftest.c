@@ -67,8 +67,8 @@ static enum kvc_status add_bw(struct kvc_readings *r, const struct test *t, doub
         return KVC_OK;
     }
     if (is_unit_wrong(row.bytes_per_s, size, messages)) {
-        kvc_readings_note(r, "line %llu: bandwidth and messages a second are a factor of %.3g apart, "
-                          "so its unit isn't sure: left out; run with --report_gbits",
+        kvc_readings_note(r, "line %llu: bandwidth and messages a second are a factor of %.3g "
+                             "apart, so its unit isn't sure: left out; run with --report_gbits",
                           (unsigned long long)line, row.bytes_per_s / (messages * 1e6 * size));
         return KVC_OK;
     }

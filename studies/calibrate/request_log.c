@@ -18,12 +18,12 @@ enum kvc_status kvc_measured_log_add(struct kvc_measured_log *log, double input,
 {
     if (!(input >= 1 && input <= UINT32_MAX && output >= 1 && output <= UINT32_MAX))
         return kvc_fail_at(err, KVC_ERR_INPUT, path, line, NULL,
-                           "tokens of prompt and answer are missing or no numbers from 1 on: if the "
-                           "request failed, take its row out");
+                           "tokens of prompt and answer are missing or no numbers from 1 on: if "
+                           "the request failed, take its row out");
     if (!(ttft_s >= 0) || !(e2e_s >= ttft_s) || !(e2e_s < LONGEST_S))
         return kvc_fail_at(err, KVC_ERR_INPUT, path, line, NULL,
-                           "times of first and last token are missing or make no sense (%g s and %g "
-                           "s after it came): if the request failed, take its row out", ttft_s,
+                           "times of first and last token are missing or make no sense (%g s and "
+                           "%g s after it came): if the request failed, take its row out", ttft_s,
                            e2e_s);
     if (!kvc_grow((void **)&log->request, &log->cap, log->n + 1, sizeof *log->request))
         return kvc_fail_nomem(err);

@@ -87,8 +87,9 @@ static enum kvc_status check_ids(const char *const *ids, size_t n, struct kvc_er
         while (j < rows && !kvc_name_equal(table[j].id, ids[i]))
             j++;
         if (j == rows)
-            return kvc_fail(err, KVC_ERR_USAGE, "no published figure is called '%.40s': they go from "
-                            "%s to %s, and 'kvcast validate' alone shows them all", ids[i],
+            return kvc_fail(err, KVC_ERR_USAGE,
+                            "no published figure is called '%.40s': they go from %s to %s, and "
+                            "'kvcast validate' alone shows them all", ids[i],
                             table[0].id, table[rows - 1].id);
     }
     return KVC_OK;

@@ -83,7 +83,8 @@ static enum kvc_status load(struct checker *c, const struct kvc_kernel_label *l,
     if (gpu && c->options->profile)
         status = load_file(c, gpu, err);
     else if (gpu)
-        status = like ? kvc_kernel_store_borrow(&c->store, gpu, kvc_gpu_find(like)->id, l->backend, err)
+        status = like ? kvc_kernel_store_borrow(&c->store, gpu, kvc_gpu_find(like)->id, l->backend,
+                                                err)
                       : kvc_kernel_store_load(&c->store, gpu, l->backend, err);
     c->known = status == KVC_OK;
     return status == KVC_ERR_UNSUPPORTED ? KVC_OK : status;
@@ -104,7 +105,8 @@ static struct kvc_kernel_check *check_for(struct checker *c, const struct kvc_ke
         struct kvc_kernel_check *k = &v->check[at];
         if (at < v->n && k->family == f && strcmp(k->key, dtype) == 0 &&
             strcmp(k->label.system, l->system) == 0 &&
-            strcmp(k->label.backend, l->backend) == 0 && strcmp(k->label.version, l->version) == 0) {
+            strcmp(k->label.backend, l->backend) == 0 &&
+            strcmp(k->label.version, l->version) == 0) {
             c->last = at;
             return k;
         }

@@ -77,10 +77,12 @@ static void judge(const struct kvc_trial_board *b, int status, bool in_time, dou
     row->verdict = KVC_CHECK_FAILED;
     if (!in_time || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU))
         snprintf(row->text, sizeof(row->text),
-                 "it did not end within %g s of %s time%s: an endless loop? (--limit gives more time)",
+                 "it did not end within %g s of %s time%s: an endless loop? (--limit gives more "
+                 "time)",
                  in_time ? limit_s : WALL_TIMES * limit_s, in_time ? "CPU" : "clock", place);
     else if (WIFSIGNALED(status))
-        snprintf(row->text, sizeof(row->text), "it crashed (%s)%s", strsignal(WTERMSIG(status)), place);
+        snprintf(row->text, sizeof(row->text), "it crashed (%s)%s", strsignal(WTERMSIG(status)),
+                 place);
     else if (!b->finished)
         snprintf(row->text, sizeof(row->text), "it ended the program, with exit code %d,%s",
                  WEXITSTATUS(status), place);

@@ -15,7 +15,8 @@ enum kvc_check_verdict { KVC_CHECK_PASSED, KVC_CHECK_FAILED, KVC_CHECK_SKIPPED }
 struct kvc_check_row {
     const char *name, *what; /* "twin", "pieces give what single blocks give" */
     enum kvc_check_verdict verdict;
-    char text[700];          /* what was found and where, what to do; "" when there is nothing to say */
+    char text[700];          /* what was found and where, what to do; "" when there is nothing to
+                                say */
 };
 
 /* Hits in blocks, of all touched; the best of all built-in policies by its name. */
@@ -35,12 +36,14 @@ struct kvc_policy_check {
     size_t n_rows;
     struct kvc_check_score score[KVC_CHECK_SCORES];
     size_t n_scores;    /* 0 where a check failed, or for a kind without scores */
-    double ns_per_touch, lru_ns_per_touch; /* of blocks, the same log and capacity; 0: not measured */
+    double ns_per_touch, lru_ns_per_touch; /* of blocks, the same log and capacity; 0: not
+                                              measured */
     double regret, lru_regret, fifo_regret, best_regret; /* means over scores of 1 - hits / opt */
     bool passed;
 };
 
-/* Checks PATH[:options]; only: rules and this check alone, NULL: all, with scores. Each check may take limit_s seconds of CPU time (0: 30). KVC_OK also where checks fail. */
+/* Checks PATH[:options]; only: rules and this check alone, NULL: all, with scores. Each check may
+ * take limit_s seconds of CPU time (0: 30). KVC_OK also where checks fail. */
 enum kvc_status kvc_policy_check(const char *spec, const char *only, double limit_s,
                                  struct kvc_policy_check *out, struct kvc_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The checks on orders of requests: a queue with random traffic, where whoever has the least rank is
- * served. */
+ * The checks on orders of requests: a queue with random traffic, where whoever has the least rank
+ * is served. */
 #include "studies/policies/trials.h"
 
 #include "base/alloc.h"
@@ -166,8 +166,8 @@ void kvc_trial_order_repeats(struct kvc_trials *t)
     uint64_t first = t->board->digest;
     for (int i = 0; i < 2 && t->board->verdict == KVC_CHECK_PASSED; i++)
         if (everywhere(t) != first && t->board->verdict == KVC_CHECK_PASSED)
-            kvc_trial_fails(t, "the same queue was served in another order %s: let nothing decide but "
-                               "what the hooks are given",
+            kvc_trial_fails(t, "the same queue was served in another order %s: let nothing decide "
+                               "but what the hooks are given",
                             i ? "a second time in one process" : "in another process");
 }
 
@@ -204,8 +204,8 @@ void kvc_trial_order_memory(struct kvc_trials *t)
         last = run(t, &r, 3) == KVC_OK;
         kvc_alloc_fail_after(0);
         if (r.trial.leaks)
-            kvc_trial_fails(t, "%llu allocations are left behind where allocation %llu fails: destroy "
-                               "and a create that gives up free all that alloc gave",
+            kvc_trial_fails(t, "%llu allocations are left behind where allocation %llu fails: "
+                               "destroy and a create that gives up free all that alloc gave",
                             (unsigned long long)r.trial.leaks, (unsigned long long)k);
     }
     kvc_plugin_close(p);

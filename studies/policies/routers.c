@@ -83,7 +83,7 @@ void kvc_trial_router_repeats(struct kvc_trials *t)
     uint64_t first = t->board->digest;
     for (int i = 0; i < 2 && t->board->verdict == KVC_CHECK_PASSED; i++)
         if (decide_all(t, false) != first)
-            kvc_trial_fails(t, "the same requests went elsewhere %s: let nothing decide but what pick "
-                               "is given",
+            kvc_trial_fails(t, "the same requests went elsewhere %s: let nothing decide but what "
+                               "pick is given",
                             i ? "a second time in one process" : "in another process");
 }

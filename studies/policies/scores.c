@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * How near to the optimum a policy comes on the bundled workloads, beside the built-in ones, and what
- * it costs. */
+ * How near to the optimum a policy comes on the bundled workloads, beside the built-in ones, and
+ * what it costs. */
 #include "studies/policies/trials.h"
 
 #include "base/alloc.h"

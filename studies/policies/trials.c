@@ -240,13 +240,14 @@ static void first_difference(struct kvc_trials *t, const struct kvc_trial_run *r
     bool admits = t->board->kind == KVC_POLICY_ADMISSION;
     for (uint64_t r = 0; r < run->workload->view.n_requests; r++)
         if (pieces[r] != singles[r]) {
-            kvc_trial_fails(t, "request %llu of %s finds %u blocks, and %u when %s are single blocks: "
-                               "%s", (unsigned long long)r, t->board->stage, pieces[r], singles[r],
+            kvc_trial_fails(t, "request %llu of %s finds %u blocks, and %u when %s are single "
+                               "blocks: %s", (unsigned long long)r, t->board->stage, pieces[r],
+                               singles[r],
                             admits ? "segments" : "pieces",
-                            admits ? "count blocks, not segments, and judge by what they are, not by "
-                                     "how a segment is numbered or cut"
-                                   : "raise *blocks in victim only while each newcomer would find the "
-                                     "same victim, or set KVC_EVICT_SINGLE");
+                            admits ? "count blocks, not segments, and judge by what they are, not "
+                                     "by how a segment is numbered or cut"
+                                   : "raise *blocks in victim only while each newcomer would find "
+                                     "the same victim, or set KVC_EVICT_SINGLE");
             return;
         }
 }
@@ -295,7 +296,8 @@ static void *run_side(void *user)
     return NULL;
 }
 
-static void two_threads(struct kvc_trials *t, const struct kvc_plugin *p, const struct kvc_workload *w)
+static void two_threads(struct kvc_trials *t, const struct kvc_plugin *p,
+                        const struct kvc_workload *w)
 {
     struct side side[2];
     pthread_t other;
@@ -312,8 +314,9 @@ static void two_threads(struct kvc_trials *t, const struct kvc_plugin *p, const 
         kvc_trial_fails(t, "%s (%s)", side[side[0].run.status == KVC_OK].run.error.text,
                         t->board->stage);
     else if (side[0].digest != side[1].digest)
-        kvc_trial_fails(t, "two runs at once differ, of %s: it writes to a global variable; all that "
-                           "changes belongs into the state that create makes", t->board->stage);
+        kvc_trial_fails(t, "two runs at once differ, of %s: it writes to a global variable; all "
+                           "that changes belongs into the state that create "
+                           "makes", t->board->stage);
 }
 
 /* The digest that rules left, in another process, and another time in this one. */
@@ -326,8 +329,8 @@ static void determinism(struct kvc_trials *t)
         uint64_t again = check_everywhere(t, false, UINT64_MAX, fine);
         if (t->board->verdict == KVC_CHECK_PASSED && again != t->board->digest)
             kvc_trial_fails(t, "the same runs gave other hits %s: let nothing but the host's calls "
-                               "decide (no clock, no addresses, no global variables; host->random is "
-                               "a stream that repeats)",
+                               "decide (no clock, no addresses, no global variables; host->random "
+                               "is a stream that repeats)",
                             i ? "a second time in one process" : "in another process");
     }
     for (size_t i = 0; i < t->n_workloads && t->board->verdict == KVC_CHECK_PASSED; i++)
@@ -356,8 +359,8 @@ static void no_memory(struct kvc_trials *t)
             kvc_alloc_fail_after(0);
             last = run.status == KVC_OK;
             if (run.trial.leaks)
-                kvc_trial_fails(t, "%llu allocations are left behind after %s: destroy and a create "
-                                   "that gives up free all that alloc gave",
+                kvc_trial_fails(t, "%llu allocations are left behind after %s: destroy and a "
+                                   "create that gives up free all that alloc gave",
                                 (unsigned long long)run.trial.leaks, t->board->stage);
         }
         kvc_workload_clear(&w);

@@ -116,8 +116,8 @@ static void ladder(struct maker *m)
     }
 }
 
-/* Each prompt comes again just when LRU at a quarter of all blocks has dropped it, and what was used
- * often never comes back: recency and frequency both mislead. */
+/* Each prompt comes again just when LRU at a quarter of all blocks has dropped it, and what was
+ * used often never comes back: recency and frequency both mislead. */
 static void turncoat(struct maker *m)
 {
     for (uint32_t phase = 0; phase < 6; phase++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Traffic that policies are judged on, made from a seed: what serving looks like, what breaks simple
- * policies, and small random forests that find what neither does. */
+ * Traffic that policies are judged on, made from a seed: what serving looks like, what breaks
+ * simple policies, and small random forests that find what neither does. */
 #ifndef KVC_STUDIES_WORKLOADS_H
 #define KVC_STUDIES_WORKLOADS_H
 
