@@ -93,7 +93,8 @@ static bool minimise(const struct search *s, double *constants)
 {
     size_t n = s->family->n_constants;
     gsl_multimin_function f = {form_error, n, (void *)(uintptr_t)s};
-    gsl_multimin_fminimizer *m = gsl_multimin_fminimizer_alloc(gsl_multimin_fminimizer_nmsimplex2, n);
+    gsl_multimin_fminimizer *m =
+        gsl_multimin_fminimizer_alloc(gsl_multimin_fminimizer_nmsimplex2, n);
     gsl_vector *at = gsl_vector_alloc(n), *step = gsl_vector_alloc(n);
     bool ok = m && at && step;
 
@@ -209,7 +210,8 @@ static enum kvc_status cross_validate(const struct kvc_kernel_family *family,
     for (size_t i = 0; i < n; i++)
         if (!kept_aside(&rows[i], family, part))
             seen[n_seen++] = rows[i];
-    if (n_seen >= 8 && n_seen < n && (status = fit_rows(&t, family, seen, n_seen, peaks, err)) == KVC_OK) {
+    if (n_seen >= 8 && n_seen < n &&
+        (status = fit_rows(&t, family, seen, n_seen, peaks, err)) == KVC_OK) {
         status = score(&t, rows, n, peaks, part, out, err);
         kvc_kernel_table_clear(&t);
     }

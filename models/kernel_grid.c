@@ -373,7 +373,8 @@ static void take_component(struct grid *g, size_t r, size_t most, const gsl_matr
     struct kvc_kernel_table *t = g->table;
 
     for (size_t s = 0; s < t->n_sites; s++)
-        weights[s * most + r] = gsl_matrix_get(sites, s, r) * gsl_vector_get(size, r) / g->site_weight[s];
+        weights[s * most + r] =
+            gsl_matrix_get(sites, s, r) * gsl_vector_get(size, r) / g->site_weight[s];
     for (size_t c = 0; c < t->n_cells; c++)
         t->component[r * t->n_cells + c] = gsl_matrix_get(cells, c, r) / g->cell_weight[c];
     for (size_t i = 0; i < g->n; i++)

@@ -439,7 +439,8 @@ bool kvc_kernels_allreduce(struct kvc_kernels *kernels, uint32_t gpus, double cu
         (!find_collective(kernels, OWN_NCCL, "nccl", gpus, &nccl) &&
          !(like && find_collective(kernels, LIKE_NCCL, "nccl", gpus, &nccl))))
         return false;
-    /* Far below the link (L40S: 1 GB/s of 32 among eight) says more of that machine than of others. */
+    /* Far below the link (L40S: 1 GB/s of 32 among eight) says more of that machine than of
+     * others. */
     if (67108864e9 / kvc_kernel_answer_ns(&nccl, 67108864, 0) <
         kernels->gpu->gpu_link_bytes_per_s.value / 8)
         return false;

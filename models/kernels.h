@@ -84,7 +84,8 @@ struct kvc_moe {
 /* Experts cut into tp slices, or dealt whole to ep ranks. narrow: 4-bit experts get 8-bit
  * activations, were it by another backend's kernel. false: no table of this dtype. */
 bool kvc_kernels_moe(struct kvc_kernels *kernels, enum kvc_dtype dtype, bool narrow,
-                     const char *kernel, const struct kvc_llm *llm, uint32_t tp, uint32_t ep, struct kvc_moe *out);
+                     const char *kernel, const struct kvc_llm *llm, uint32_t tp, uint32_t ep,
+                     struct kvc_moe *out);
 double kvc_moe_ns(const struct kvc_moe *moe, double tokens);
 
 /* What was asked for, in order: name, what it is, kind and source. */

@@ -120,7 +120,10 @@ uint64_t kvc_llm_window_kv_bytes(const struct kvc_llm *llm, enum kvc_dtype kv, u
 
 enum kvc_dtype kvc_llm_plain_dtype(const struct kvc_llm *llm, enum kvc_dtype weights)
 {
-    return weights == KVC_MXFP4 || ((weights == KVC_INT4 || weights == KVC_NVFP4) && llm->experts) ? KVC_BF16 : weights;
+    bool experts_only = weights == KVC_MXFP4 ||
+                        ((weights == KVC_INT4 || weights == KVC_NVFP4) && llm->experts);
+
+    return experts_only ? KVC_BF16 : weights;
 }
 
 double kvc_llm_expert_params(const struct kvc_llm *llm)

@@ -23,8 +23,10 @@ struct kvc_measured_fit {
     size_t n, n_constants;
     double scale;               /* beyond it a row counts less and less */
     double effect;              /* rows move in jumps smaller than that; 0: smoothly */
-    double least_scatter;       /* what the model itself may be off by; 0: as good as measurements */
-    size_t folds;               /* of the rows left out in turn; 0: each row by itself, at most 20 */
+    double least_scatter;       /* what the model itself may be off by; 0: as good as
+                                   measurements */
+    size_t folds;               /* of the rows left out in turn; 0: each row by itself, at most
+                                   20 */
     struct kvc_fit_constant constant[KVC_ROBUST_MOST];
     /* out */
     double scatter;             /* robust standard deviation of the residuals */

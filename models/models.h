@@ -146,7 +146,8 @@ struct kvc_step_config {
     uint32_t dp; /* attention data parallelism: so many ranks hold whole attention (tp 1) and share
                   * the experts; the model is of one of them. 0, 1: none */
     bool graphed_prefill;  /* steps with prefill replay graphs piece by piece */
-    uint32_t captured_tokens; /* .. those of at most so many tokens; 0: as the engine does by itself */
+    uint32_t captured_tokens; /* .. those of at most so many tokens; 0: as the engine does by
+                                 itself */
     bool foreign_products; /* matrix products by another engine's kernels, whose tables go first */
     const char *experts_kernel; /* a word in the name of the experts' kernel, whose tables go first;
                                  * NULL: the fastest of the backend's own */
@@ -224,7 +225,8 @@ enum {
 uint32_t kvc_step_flags(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
                         size_t n_chunks, uint32_t n_decode, uint64_t decode_context);
 
-/* Factors of the 80 % band of this regime and what they rest on. flags of the estimates widen it. */
+/* Factors of the 80 % band of this regime and what they rest on. flags of the estimates widen
+ * it. */
 struct kvc_time_band {
     double ttft_low, ttft_high, tpot_low, tpot_high; /* factors: 0.8, 1.25 .. */
     const char *source;

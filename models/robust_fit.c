@@ -123,5 +123,6 @@ enum kvc_status kvc_robust_fit(kvc_residuals_fn fn, void *user, size_t n, double
     return status == GSL_SUCCESS  ? KVC_OK
            : status == GSL_ENOMEM ? kvc_fail_nomem(err)
                                   : kvc_fail(err, KVC_ERR_INPUT, "the fit of %zu constants to %zu "
-                                             "measurements failed: %s", n_x, n, gsl_strerror(status));
+                                             "measurements failed: %s", n_x, n,
+                                             gsl_strerror(status));
 }

@@ -41,7 +41,8 @@ const struct kvc_user_figure kvc_user_engine_figures[] = {
     {NULL, 0, 0, 0},
 };
 
-static const char *const kinds[] = {"measured", "fitted", "datasheet", "published", "assumed", NULL};
+static const char *const kinds[] =
+    {"measured", "fitted", "datasheet", "published", "assumed", NULL};
 
 /* ---- what a file may hold ---- */
 

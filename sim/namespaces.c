@@ -75,8 +75,8 @@ static enum kvc_status path_of(struct building *b, uint32_t space, uint32_t seg,
         seg = b->stack[--n];
         if (t->n_segments == KVC_SEG_NONE - 1)
             return kvc_fail(err, KVC_ERR_LIMIT,
-                            "more than 2^32 - 2 segments in all namespaces; choose fewer namespaces "
-                            "or a part of the trace (--window)");
+                            "more than 2^32 - 2 segments in all namespaces; choose fewer "
+                            "namespaces or a part of the trace (--window)");
         if (!make_room(b))
             return kvc_fail_nomem(err);
         b->out->seg_from[t->n_segments] = seg;

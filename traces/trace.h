@@ -98,8 +98,8 @@ struct kvc_trace {
     uint32_t *seg_parent; /* KVC_SEG_NONE = root */
     uint32_t *seg_len;    /* blocks */
     uint32_t *seg_depth;  /* blocks above it on its path */
-    uint32_t *seg_draw;   /* hash of its first block, by which a sample draws it; in a sample the number
-                             of the sample it is in, or KVC_SAMPLE_TRUNK. NULL: not kept */
+    uint32_t *seg_draw;   /* hash of its first block, by which a sample draws it; in a sample the
+                             number of the sample it is in, or KVC_SAMPLE_TRUNK. NULL: not kept */
     struct kvc_sample_totals sample; /* all 0 where the trace is all of a log */
 
     uint32_t n_breaks; /* where texts part, most lost tokens first */

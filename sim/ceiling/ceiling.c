@@ -209,7 +209,8 @@ static enum kvc_status unknown_policy(const char *name, struct kvc_error *err)
     }
     const char *near = kvc_name_nearest(name, kvc_ceiling_policies());
     return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "policy",
-                       "there is no policy \"%s\"%s%s%s; known are %s, and plug-ins by their path", name,
+                       "there is no policy \"%s\"%s%s%s; known are %s, and plug-ins by their path",
+                       name,
                        near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "",
                        known);
 }
@@ -231,7 +232,8 @@ enum kvc_status kvc_ceiling_find_policy(const char **out, const char *spec, stru
     if (strcmp(*known, "opt") != 0)
         return kvc_runs_check(spec, err);
     return strchr(spec, '+') ? kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "policy",
-                                           "opt refuses what it likes; it takes no admission policy")
+                                           "opt refuses what it likes; it takes no admission "
+                                           "policy")
                              : kvc_policy_options(*known, options, NULL, 0, NULL, err);
 }
 

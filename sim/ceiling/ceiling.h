@@ -26,7 +26,8 @@ struct kvc_ceiling_view {
  * 32 FLOP for each token before it, of an 8B model without sliding windows. Assumed. */
 #define KVC_COST_TOKENS 32768
 
-/* The trace as it is, unless it is a sample: no figure of it is one of the log. KVC_ERR_LIMIT beyond 2^32 - 2 requests or distinct blocks. */
+/* The trace as it is, unless it is a sample: no figure of it is one of the log. KVC_ERR_LIMIT
+ * beyond 2^32 - 2 requests or distinct blocks. */
 enum kvc_status kvc_ceiling_view(struct kvc_ceiling_view *out, const struct kvc_trace *trace,
                                  struct kvc_error *err);
 /* The trace without partial tails: requests touch, and caches store, full blocks only, as engines
@@ -52,9 +53,9 @@ enum kvc_status kvc_ceiling_opt_of(const struct kvc_ceiling_view *view,
 enum kvc_status kvc_ceiling_opt_drops(const struct kvc_ceiling_view *view,
                                       uint64_t capacity_blocks, struct kvc_hits *out,
                                       uint32_t *runs, uint32_t *dropped, struct kvc_error *err);
-/* The optimum of one cache, request by request of the view: arrive tells the blocks found, touch takes
- * the request's path. What is not used again stays while there is room, those touched longest ago
- * go first. left (or NULL) is told of blocks that were there and make room. NULL: no memory. */
+/* The optimum of one cache, request by request of the view: arrive tells the blocks found, touch
+ * takes the request's path. What is not used again stays while there is room, those touched longest
+ * ago go first. left (or NULL) is told of blocks that were there and make room. NULL: no memory. */
 struct kvc_opt;
 struct kvc_opt *kvc_opt_create(const struct kvc_ceiling_view *view, uint64_t capacity_blocks,
                                void (*left)(void *user, uint32_t seg, uint32_t lo, uint32_t hi,
@@ -71,7 +72,8 @@ enum kvc_status kvc_ceiling_next_uses(const struct kvc_ceiling_view *view, uint3
 enum kvc_status kvc_ceiling_runs_of(const struct kvc_ceiling_view *view, const char *policy,
                                     const uint64_t *capacity_blocks, size_t n,
                                     struct kvc_hits *out, uint32_t *runs, struct kvc_error *err);
-/* The policy's name as kvc_ceiling_policies has it, or what was given, with options that are fine. */
+/* The policy's name as kvc_ceiling_policies has it, or what was given, with options that are
+ * fine. */
 enum kvc_status kvc_ceiling_find_policy(const char **out, const char *spec, struct kvc_error *err);
 /* An empty cache for the view's segments; left as in policies/eviction/runs.h. NULL: no memory. */
 struct kvc_runs *kvc_ceiling_cache(const struct kvc_ceiling_view *view, const char *policy,

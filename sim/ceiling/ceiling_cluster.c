@@ -61,7 +61,8 @@ static void weigh(struct routed *c, uint64_t request, uint32_t replica, uint64_t
         old->context_tokens -= at->input_tokens;
     }
     uint32_t tokens = c->v->input_tokens[request];
-    uint64_t hit = run ? full_tokens(c->v, request, run) : 0; /* block_tokens may be 0 without ids */
+    uint64_t hit = run ? full_tokens(c->v, request, run) : 0; /* block_tokens may be 0 without
+                                                                 ids */
     *at = (struct recent){replica, tokens, tokens - hit};
     c->load[replica].running++;
     c->load[replica].queued_tokens += at->missed_tokens;

@@ -149,8 +149,9 @@ static void opt_reset(struct opt *o)
 
 /* ---- what is not used again ---- */
 
-/* Such blocks stay while there is room, and those touched longest ago go first: no hit of their cache
- * depends on it, but what other caches could have had of it. A segment comes here once, whole. */
+/* Such blocks stay while there is room, and those touched longest ago go first: no hit of their
+ * cache depends on it, but what other caches could have had of it. A segment comes here once,
+ * whole. */
 struct spares {
     uint32_t *queue; /* of segments, the oldest first; room for each once */
     uint32_t first, n;

@@ -19,8 +19,8 @@ struct kvc_sampler {
 };
 
 /* view: of trace. No subtree holds more than KVC_SAMPLE_UNIT_SHARE of a sample, by the first
- * KVC_SAMPLE_ROWS prompts; the deeper the cuts, the more is kept always. Of a trace that is a sample
- * weight and seed are its own. */
+ * KVC_SAMPLE_ROWS prompts; the deeper the cuts, the more is kept always. Of a trace that is a
+ * sample weight and seed are its own. */
 enum kvc_status kvc_sampler_init(struct kvc_sampler *s, const struct kvc_trace *trace,
                                  const struct kvc_ceiling_view *view, uint32_t weight,
                                  uint64_t seed, struct kvc_error *err);

@@ -213,7 +213,8 @@ enum kvc_status kvc_scenario_assign(struct kvc_scenario *s, const struct kvc_sce
     enum kvc_status st = KVC_OK;
     if (!text) {
         if (key->default_text[0] && key->default_text[0] != '(')
-            return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, key->name, "can't be null: give a value");
+            return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, key->name,
+                               "can't be null: give a value");
         clear_value(s, key);
         return KVC_OK;
     }
@@ -365,7 +366,7 @@ static void derive_sglang(struct kvc_scenario *s, const struct kvc_gpu *gpu)
     if (mib > 60 * 1024 && reserve < 10 * 1024)
         reserve = 10 * 1024;
     if (!given(s, "engine.gpu_memory_utilization"))
-        s->engine.gpu_memory_utilization = (mib - reserve) / mib > 0.1 ? (mib - reserve) / mib : 0.1;
+        s->engine.gpu_memory_utilization = fmax((mib - reserve) / mib, 0.1);
 }
 
 /* vLLM's smaller defaults: GPUs below 70 GiB, and A100 (EngineArgs, API server). */

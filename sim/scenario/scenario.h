@@ -39,7 +39,8 @@ struct kvc_tier_config { /* lower tiers; HBM is in engine and cluster */
     enum kvc_write_mode write;
     char admission[KVC_SPEC_MAX]; /* name[:option=value] */
     bool inclusive;
-    bool store_output;       /* blocks of known outputs are written through too, not only prompts' */
+    bool store_output;       /* blocks of known outputs are written through too, not only
+                                prompts' */
     uint32_t chunk_tokens;   /* unit of storage; 0 = the engine's page */
     double gb_month_usd;     /* NAN: the price list's */
     uint64_t ttl_ns;         /* 0: none */

@@ -261,7 +261,8 @@ bool kvc_scenario_sniff(const char *path)
     bool scenario = false, json = named_json(path);
     struct kvc_jval *root = NULL;
     struct stat info;
-    if (kvc_trace_recognised(path)) /* rows of many logs have a "model" or "engine", as scenarios do */
+    if (kvc_trace_recognised(path)) /* rows of many logs have a "model" or "engine", as scenarios
+                                       do */
         return false;
     /* what a pipe has given can't be read again */
     if (!strcmp(path, "-") || stat(path, &info) != 0 || !S_ISREG(info.st_mode) ||
@@ -334,7 +335,8 @@ static bool hidden(const struct kvc_scenario *s, const char *name)
     return link && (link[5] == '\0') == (t->link[0] == '\0');
 }
 
-/* Opens and closes objects so that name's groups, and only they, are open; returns its last part. */
+/* Opens and closes objects so that name's groups, and only they, are open; returns its last
+ * part. */
 static const char *enter(struct kvc_json *j, char *open, const char *name)
 {
     size_t same = 0;

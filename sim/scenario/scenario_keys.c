@@ -29,7 +29,8 @@ static const char *const kv_dtypes[] = {
     "turboquant_k3v4_nc", "turboquant_3bit_nc", "kivi_4",          "kivi_2", NULL};
 
 #define TEXT(n, f, a, field, d, h) {n, f, a, KVC_KEY_TEXT, AT(field), 0, 0, NULL, NULL, d, h}
-#define CHOICE(n, f, a, field, list, d, h) {n, f, a, KVC_KEY_NAME, AT(field), 0, 0, list, NULL, d, h}
+#define CHOICE(n, f, a, field, list, d, h) \
+    {n, f, a, KVC_KEY_NAME, AT(field), 0, 0, list, NULL, d, h}
 #define NAMED(n, f, a, field, fn, d, h) {n, f, a, KVC_KEY_NAME, AT(field), 0, 0, NULL, fn, d, h}
 #define ENUM(n, f, a, field, list, d, h) {n, f, a, KVC_KEY_ENUM, AT(field), 0, 0, list, NULL, d, h}
 #define U32(n, f, field, lo, hi, d, h) {n, f, "N", KVC_KEY_U32, AT(field), lo, hi, NULL, NULL, d, h}
@@ -111,7 +112,8 @@ static const struct kvc_scenario_key keys[] = {
     FLAG("engine.unhashed_first", engine.unhashed_first, "true",
          "freed pages without a hash are reused before cached ones"),
     NAMED("engine.order", "order", "NAME[:OPTION=VALUE]", engine.order, kvc_ordering_names, "fcfs",
-          "who of those that wait is admitted next: as of 'kvcast policy list', or a plug-in's path"),
+          "who of those that wait is admitted next: as of 'kvcast policy list', or a plug-in's "
+          "path"),
     ENUM("engine.prefill", NULL, "RULE", engine.prefill, prefills, "mixed",
          "mixed: chunks of prompts beside decodes (vLLM, TensorRT-LLM); first: decodes wait while "
          "there are prompts to compute (SGLang)"),
@@ -145,8 +147,8 @@ static const struct kvc_scenario_key keys[] = {
     U32("cluster.replicas", "replicas", cluster.replicas, 1, 65536, "1", "engine instances"),
     U32("cluster.gpus_per_node", NULL, cluster.gpus_per_node, 1, 1024, "8", "GPUs of a node"),
 
-    NAMED("tiers.hbm.policy", "policy", "NAME[:OPTION=VALUE]", hbm_policy, kvc_eviction_names, "lru",
-          "what goes first in GPU memory: as of 'kvcast policy list', or a plug-in's path"),
+    NAMED("tiers.hbm.policy", "policy", "NAME[:OPTION=VALUE]", hbm_policy, kvc_eviction_names,
+          "lru", "what goes first in GPU memory: as of 'kvcast policy list', or a plug-in's path"),
     TIME("tiers.hbm.ttl", hbm_ttl_ns, 1e18, "",
          "cached blocks leave so long after their last use; unset = when room is needed"),
     TIER(0, "dram", 1e18, "per_replica", "(the GPU's host link)", "the host memory tier"),
@@ -160,8 +162,8 @@ static const struct kvc_scenario_key keys[] = {
     TIME("router.latency", router.latency_ns, 60e9, "0s", "between arrival and the engine's queue"),
 
     ENUM("arrivals.mode", NULL, "MODE", arrivals.mode, modes, "open",
-         "open: at the trace's times; closed: a fixed number at once; paced: at the trace's times, but "
-         "no turn of a session before the one before it has ended"),
+         "open: at the trace's times; closed: a fixed number at once; paced: at the trace's times, "
+         "but no turn of a session before the one before it has ended"),
     REAL("arrivals.scale", "scale", "F", arrivals.scale, 1e-6, 1e6, "1",
          "rate against the trace's: 2 = twice as fast"),
     TIME("arrivals.spread", arrivals.spread_ns, DAY_NS, "0s",

@@ -281,12 +281,12 @@ enum kvc_status kvc_scenario_tenants_check(const struct kvc_scenario *s, struct 
         snprintf(field, sizeof(field), "tenants.%s.allow", r->name);
         if (r->allow[0] && strcmp(r->name, KVC_TENANT_DEFAULT) == 0)
             return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, field,
-                               "whom all others share with can't be said for all at once: give each "
-                               "tenant its list, or several one salt");
+                               "whom all others share with can't be said for all at once: give "
+                               "each tenant its list, or several one salt");
         if (r->allow[0] && r->salt[0])
             return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, field,
-                               "its salt and its list both say with whom it shares a namespace: give "
-                               "one of them");
+                               "its salt and its list both say with whom it shares a namespace: "
+                               "give one of them");
         enum kvc_status st = check_levels(s, r, err);
         if (st != KVC_OK)
             return st;
@@ -339,7 +339,8 @@ enum kvc_status kvc_scenario_tenants_set(struct kvc_scenario *s, const char *nam
                            "unknown; as in tenants.gold.quota or tenants.gold.reserve.hbm (fields: "
                            "quota quota_mode reserve ttl priority salt shared allow)");
     *dot = '\0';
-    const char *text = kvc_name_equal(value, "null") || kvc_name_equal(value, "none") ? NULL : value;
+    bool none = kvc_name_equal(value, "null") || kvc_name_equal(value, "none");
+    const char *text = none ? NULL : value;
     enum kvc_status st = rule_of(&next, tenant, &r, err);
     if (st == KVC_OK && levels[level])
         st = set_amount(r, field == 0, level, text, err);

@@ -3,8 +3,8 @@
  *
  * Memory: a hash table of 8 bytes a slot, 3/5 to 3/4 full when it is large, an entry for each node
  * that is not the first child of its parent; a child that continues its parent's chain costs no
- * hash. The rest is written in order and mostly read in order (8 bytes a node for its id, two bits a
- * node, 16 bytes a hashed node, the request columns) and may leave memory for a file, see
+ * hash. The rest is written in order and mostly read in order (8 bytes a node for its id, two bits
+ * a node, 16 bytes a hashed node, the request columns) and may leave memory for a file, see
  * base/spill.h. */
 #ifndef KVC_TRACES_FOREST_H
 #define KVC_TRACES_FOREST_H
@@ -22,8 +22,8 @@ struct kvc_row {
     uint32_t input_tokens, output_tokens;
     const uint64_t *ids; /* one per block, root first; n_ids 0 = unknown */
     size_t n_ids;
-    uint64_t root_key; /* key space of the ids: model, adapter, session-local; 0 when shared; at most
-                          KVC_ROOT_KEYS */
+    uint64_t root_key; /* key space of the ids: model, adapter, session-local; 0 when shared; at
+                          most KVC_ROOT_KEYS */
     uint32_t session, tenant, model; /* KVC_ID_NONE without */
     uint64_t think_ns;               /* KVC_TIME_NONE without */
     const uint64_t *output_ids; /* path of the full blocks of prompt + output from the root, in the

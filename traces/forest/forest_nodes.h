@@ -15,7 +15,8 @@
 
 struct kvc_start {
     uint64_t node;
-    uint32_t parent; /* the start of its parent's chain, by number; of a root, its number in roots */
+    uint32_t parent; /* the start of its parent's chain, by number; of a root, its number in
+                        roots */
     uint32_t depth;  /* blocks above it; 0: a root */
 };
 

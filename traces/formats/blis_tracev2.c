@@ -531,8 +531,8 @@ static enum kvc_status end(struct kvc_import *im, struct kvc_error *err)
                                   "in the log: hits are a lower bound");
     kvc_import_tally_rows(im, "no prefix_group: what they share is not in the log", r->lone);
     if (r->measured)
-        kvc_import_note(im, "measured TTFT (first chunk - send) of %llu answers: mean %.1f ms, from "
-                        "%.1f to %.1f", (unsigned long long)r->measured,
+        kvc_import_note(im, "measured TTFT (first chunk - send) of %llu answers: mean %.1f ms, "
+                            "from %.1f to %.1f", (unsigned long long)r->measured,
                         r->ttft_sum_s * 1e3 / (double)r->measured, r->ttft_least_s * 1e3,
                         r->ttft_most_s * 1e3);
     if (r->warm_up)

@@ -463,9 +463,9 @@ static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
     if (!r.kept)
         return kvc_fail_nomem(err);
     if (kvc_import_options_of(im)->forget_ns)
-        return kvc_fail(err, KVC_ERR_USAGE, "which blocks events leave in a cache, and the rows made "
-                        "of them, are known when all are read: nothing can be forgotten before; "
-                        "leave out --forget");
+        return kvc_fail(err, KVC_ERR_USAGE, "which blocks events leave in a cache, and the rows "
+                                            "made of them, are known when all are read: nothing "
+                                            "can be forgotten before; leave out --forget");
     while ((status = kvc_import_line(im, &text, &n, err)) == KVC_OK && text) {
         struct kvc_jval *root = NULL;
         struct kvc_error bad;

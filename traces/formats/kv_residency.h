@@ -78,7 +78,8 @@ void kvc_residency_drop(struct kvc_residency *r, uint32_t instance);
 size_t kvc_residency_depth(const struct kvc_residency *r, uint32_t leaf);
 
 struct kvc_import;
-/* Notes of the import: by medium, what came and went and how long it stayed (sorts lifetimes); .. */
+/* Notes of the import: by medium, what came and went and how long it stayed (sorts lifetimes);
+ * .. */
 void kvc_residency_tell_media(struct kvc_residency *r, struct kvc_import *im);
 /* .. and whether instances can read one another's blocks. Hashes alone don't say whether they hold
  * the same; tokens do. */

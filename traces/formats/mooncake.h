@@ -10,8 +10,8 @@
 
 /* Reads the row at text, which some newline ends with KVC_LINE_PAD bytes of memory from there on;
  * ids has room for half the bytes up to it + 1; of *row, zeroed once before the first of rows, only
- * what a row may state is set, as zeroing costs more than a short row. Returns how long the row is, its newline not
- * included; 0: not sure, ask the careful reader. */
+ * what a row may state is set, as zeroing costs more than a short row. Returns how long the row is,
+ * its newline not included; 0: not sure, ask the careful reader. */
 size_t kvc_mooncake_scan(const char *text, uint64_t *ids, struct kvc_log_row *row);
 
 struct kvc_mooncake_doc { /* what the spans of a carefully read row point into */

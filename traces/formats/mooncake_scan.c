@@ -45,7 +45,8 @@ static bool name(const char **pp, struct kvc_span *out)
 
 enum field {
     UNKNOWN = 0, TIMESTAMP = 1, INPUT = 2, OUTPUT = 4, IDS = 8, SESSION = 16, DELAY = 32,
-    MODEL = 64, TENANT = 128, USER = 256, INSTANCE = 1024, AGENTIC = 512 /* any that changes what the row means */
+    MODEL = 64, TENANT = 128, USER = 256, INSTANCE = 1024, AGENTIC = 512 /* any that changes what
+                                                                            the row means */
 };
 
 /* The known key at *pp, after its opening quote, with the closing one; else UNKNOWN, not moved. */

@@ -312,7 +312,8 @@ static enum kvc_status fill(const struct kvc_usage_counts *c, const struct parts
     out->output_stated = c->name[KVC_USAGE_OUTPUT] != NULL;
     out->reasoning_stated = c->name[KVC_USAGE_REASONING] || c->name[KVC_USAGE_REASONING_BESIDE];
     if (!out->output_stated && c->name[KVC_USAGE_TOTAL] && c->v[KVC_USAGE_TOTAL] >= prompt &&
-        out->prompt_stated && !out->exclusive) { /* as of embeddings, where the sum is all that is said */
+        out->prompt_stated && !out->exclusive) { /* as of embeddings, where the sum is all that is
+                                                    said */
         output = c->v[KVC_USAGE_TOTAL] - prompt;
         out->output_stated = true;
     }

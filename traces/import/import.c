@@ -123,9 +123,9 @@ static enum kvc_status unknown_format(const struct kvc_import *im, const char *h
     if (im->options->anonymize)
         keys[0] = '\0';
     return kvc_fail_at(err, KVC_ERR_INPUT, kvc_import_file(im), 0, NULL,
-                       "not a log in a known format%s%s; write rows with timestamp (ms), input_length, "
-                       "output_length and, where known, hash_ids, or name it with --format when it "
-                       "is one of %s",
+                       "not a log in a known format%s%s; write rows with timestamp (ms), "
+                       "input_length, output_length and, where known, hash_ids, or name it with "
+                       "--format when it is one of %s",
                        keys[0] ? ", its first row has the fields " : "", keys, names);
 }
 

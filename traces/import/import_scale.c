@@ -161,9 +161,9 @@ enum kvc_status kvc_import_tell_sample(struct kvc_import *im, struct kvc_trace *
             t->input_tokens[r] = n * t->block_tokens;
     }
     if (2 * kept > s->block_touches && t->sample.weight >= 4 * KVC_SAMPLES)
-        kvc_import_note(im, "the sample keeps %.0f %% of the log's block touches, for little of the "
-                        "log is in prefix trees large enough to draw from: rates of it mean "
-                        "little, import the log without --sample",
+        kvc_import_note(im, "the sample keeps %.0f %% of the log's block touches, for little of "
+                            "the log is in prefix trees large enough to draw from: rates of it "
+                            "mean little, import the log without --sample",
                         100.0 * (double)kept / (double)s->block_touches);
     t->sample.requests = s->requests;
     t->sample.input_tokens = s->input_tokens;

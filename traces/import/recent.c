@@ -91,7 +91,8 @@ const void *kvc_recent_at(const struct kvc_recent *r, size_t i)
         return r->now.record + i * r->size;
     i -= now->n;
     size_t end = i + 1 < before->n ? before->at[i + 1] : before->n_bytes;
-    bool moved = kvc_intern_find(now, before->bytes + before->at[i], end - before->at[i] - 1, &number);
+    bool moved =
+        kvc_intern_find(now, before->bytes + before->at[i], end - before->at[i] - 1, &number);
     return moved ? NULL : r->before.record + i * r->size;
 }
 

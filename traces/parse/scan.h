@@ -158,8 +158,8 @@ static inline bool kvc_scan_null(const char **pp)
 }
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-/* Adds one to the number that the low bytes of the word are the digits of; false when it has another
- * digit then. */
+/* Adds one to the number that the low bytes of the word are the digits of; false when it has
+ * another digit then. */
 static inline bool kvc_scan_carry(uint64_t *word, size_t low)
 {
     for (size_t shift = 8 * low; shift > 0;) {
@@ -175,9 +175,9 @@ static inline bool kvc_scan_carry(uint64_t *word, size_t low)
 #endif
 
 /* Ids numbered at first appearance stand in a row along a chain: the text of the next is that of
- * this one, plus one. first is the text of the id v, *pp is behind the separator after it, gap bytes
- * long. Takes ids while that holds and the last digits, as many as fit a word with the separator,
- * are enough to tell. */
+ * this one, plus one. first is the text of the id v, *pp is behind the separator after it, gap
+ * bytes long. Takes ids while that holds and the last digits, as many as fit a word with the
+ * separator, are enough to tell. */
 static inline size_t kvc_scan_counted_ids(const char **pp, const char *first, size_t gap,
                                           uint64_t v, uint64_t *ids)
 {

@@ -265,8 +265,8 @@ static const char *alien_kind(const unsigned char *p, size_t n)
         { "PK\x03\x04", 4, "this is a zip archive; unpack it first" },
         { "\x04\x22\x4d\x18", 4, "this is lz4 data; unpack it, or compress it with zstd or gzip" },
         { "7z\xbc\xaf\x27\x1c", 6, "this is a 7z archive; unpack it first" },
-        { "\x80\x04\x95", 3, "this is a Python pickle, and loading one runs code; convert it to JSON "
-                             "lines with a script you trust" },
+        { "\x80\x04\x95", 3, "this is a Python pickle, and loading one runs code; convert it to "
+                             "JSON lines with a script you trust" },
         { "PAR1", 4, "this is a Parquet file; export it as JSON lines" },
         { "SQLite format 3", 15, "this is an SQLite database, not a log" },
         { "\xff\xfe", 2, "this is UTF-16 text; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)" },

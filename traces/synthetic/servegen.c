@@ -207,7 +207,8 @@ static enum kvc_status span(struct draw *d, struct kvc_error *err)
     d->end_s = !c->duration_ns || d->end_s > end ? end : d->end_s;
     if (d->begin_s % d->models.window_s || c->from_ns % 1000000000)
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "from", "the models have windows of %llu "
-                           "s: begin at a multiple of that", (unsigned long long)d->models.window_s);
+                           "s: begin at a multiple of that",
+                           (unsigned long long)d->models.window_s);
     if (d->begin_s >= d->end_s)
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "from", "the models end at %llu s",
                            (unsigned long long)end);

@@ -61,8 +61,8 @@ struct kvc_matcher; /* one thread's */
 
 enum kvc_match { KVC_MATCH_NONE, KVC_MATCH_FOUND, KVC_MATCH_PARTIAL, KVC_MATCH_LIMIT };
 
-/* regex is in the dialect of Oniguruma, as the files are; only what means the same in PCRE2, or
- * can be said in it, is taken. why (of 256) gets the reason of a refusal; KVC_ERR_NOMEM has none. */
+/* regex is in the dialect of Oniguruma, as the files are; only what means the same in PCRE2, or can
+ * be said in it, is taken. why (of 256) gets the reason of a refusal; KVC_ERR_NOMEM has none. */
 enum kvc_status kvc_pattern_compile(struct kvc_pattern **out, const char *regex, char *why);
 enum kvc_status kvc_pattern_literal(struct kvc_pattern **out, const char *text, char *why);
 void kvc_pattern_free(struct kvc_pattern *p);
