@@ -262,9 +262,11 @@ static void optb(struct block_cache *c, uint32_t b, uint32_t at)
 }
 
 static const struct block_policy policies[] = {
-    {"lru", lru, NULL, NULL, NULL}, {"fifo", fifo, NULL, NULL, NULL}, {"lfu", lfu, NULL, NULL, NULL},
-    {"plfu", plfu, NULL, NULL, plfu_refused}, {"lenaware", lenaware, NULL, NULL, NULL}, {"sieve", sieve, NULL, NULL, NULL},
-    {"s3fifo", s3fifo, NULL, NULL, NULL}, {"twoq", twoq, NULL, NULL, NULL}, {"arc", arc, NULL, NULL, NULL},
+    {"lru", lru, NULL, NULL, NULL},           {"fifo", fifo, NULL, NULL, NULL},
+    {"lfu", lfu, NULL, NULL, NULL},           {"plfu", plfu, NULL, NULL, plfu_refused},
+    {"lenaware", lenaware, NULL, NULL, NULL}, {"sieve", sieve, NULL, NULL, NULL},
+    {"s3fifo", s3fifo, NULL, NULL, NULL},     {"twoq", twoq, NULL, NULL, NULL},
+    {"arc", arc, NULL, NULL, NULL},
     {"optforced", opt, NULL, NULL, NULL}, {"optb", optb, NULL, NULL, NULL},
 };
 

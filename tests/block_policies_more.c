@@ -193,7 +193,8 @@ static void wtinylfu(struct block_cache *c, uint32_t b, uint32_t at)
 
 /* ---- whole paths: born is a block's node, since its last touch ---- */
 
-/* Of the nodes that no block hangs on and the request doesn't pass, the one untouched for longest. */
+/* Of the nodes that no block hangs on and the request doesn't pass, the one untouched for
+ * longest. */
 static uint64_t oldest_node(const struct block_cache *c)
 {
     uint64_t node = 0, when = NEVER;

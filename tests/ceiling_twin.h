@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Ceilings block by block with lists and loops, and a trace cut into segments the slow way: what
- * the real ones are held against. Rows are lists of block ids; an id stands for its whole prefix. */
+ * the real ones are held against. Rows are lists of block ids; an id stands for its whole
+ * prefix. */
 #ifndef KVC_TESTS_CEILING_TWIN_H
 #define KVC_TESTS_CEILING_TWIN_H
 

@@ -456,7 +456,8 @@ void replay_case_print(const struct replay_case *c)
     for (uint32_t i = 0; i < c->n; i++) {
         const struct tiny_row *r = &c->rows[i];
 
-        printf("#   %u (%u): t%u t %llu L %u O %u session %d think %lld", i, c->origin[i], r->tenant,
+        printf("#   %u (%u): t%u t %llu L %u O %u session %d think %lld", i, c->origin[i],
+               r->tenant,
                (unsigned long long)r->time_ns, r->input_tokens, r->output_tokens, (int)r->session,
                (long long)r->think_ns);
         printf("%s", r->failed ? " failed" : "");

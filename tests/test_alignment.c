@@ -17,7 +17,8 @@ static void import_with(const char *path, const char *format, uint32_t block,
     kvc_trace_destroy(log_import(&path, 1, &o, r));
 }
 
-#define NONE_SHARED "no block of %u tokens is shared, but prompts do share their first tokens, up to %u:"
+#define NONE_SHARED                                                                                \
+    "no block of %u tokens is shared, but prompts do share their first tokens, up to %u:"
 
 static void assert_short(const struct kvc_import_report *r, unsigned block, unsigned longest)
 {
@@ -76,8 +77,10 @@ static void test_token_ids(void **state)
 static void test_text(void **state)
 {
     const char *path = trace_text("text.jsonl",
-        "{\"timestamp\":1761000000000000,\"input\":\"abcdefX\",\"output\":\"\",\"session_id\":\"a\"}\n"
-        "{\"timestamp\":1761000001000000,\"input\":\"abcdefY\",\"output\":\"\",\"session_id\":\"b\"}\n");
+        "{\"timestamp\":1761000000000000,\"input\":\"abcdefX\",\"output\":\"\","
+        "\"session_id\":\"a\"}\n"
+        "{\"timestamp\":1761000001000000,\"input\":\"abcdefY\",\"output\":\"\","
+        "\"session_id\":\"b\"}\n");
     struct kvc_import_report r;
     (void)state;
     import_with(path, "lmcache-agent", 0, &r);
@@ -109,7 +112,8 @@ static void test_without_memory(void **state)
     (void)state;
     log_import_without_memory(trace_text("memory.jsonl",
         "{\"arrival_time_ns\":0,\"input_toks\":2,\"output_toks\":0,\"input_tok_ids\":[1,2]}\n"
-        "{\"arrival_time_ns\":0,\"input_toks\":2,\"output_toks\":0,\"input_tok_ids\":[1,3]}\n"), &o);
+        "{\"arrival_time_ns\":0,\"input_toks\":2,\"output_toks\":0,\"input_tok_ids\":[1,3]}\n"),
+        &o);
 }
 
 int main(void)

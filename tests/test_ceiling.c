@@ -179,7 +179,7 @@ static void a_long_run_agrees_with_a_list_of_segments(void **state)
     for (uint32_t r = 0; r < 12000; r++) {
         uint32_t n = 0;
         if (r > 10) {
-            uint64_t back = kvc_rng_below(&rng, 4) ? kvc_rng_below(&rng, 10) : kvc_rng_below(&rng, r);
+            uint64_t back = kvc_rng_below(&rng, kvc_rng_below(&rng, 4) ? 10 : r);
             const struct twin_row *old = &rows.row[r - 1 - (back < r ? back : 0)];
             n = (uint32_t)kvc_rng_below(&rng, old->n + 1);
             if (n)
@@ -306,7 +306,8 @@ static void a_thinned_curve_keeps_its_ends_and_its_values(void **state)
             assert_int_equal(thin.capacity_blocks[0], 0);
             assert_int_equal(thin.capacity_blocks[thin.n - 1], capacity[n - 1]);
             for (size_t i = 0; i < thin.n; i++) {
-                assert_int_equal(thin.raw_hit_blocks[i], kvc_curve_at(&whole, thin.capacity_blocks[i]));
+                assert_int_equal(thin.raw_hit_blocks[i],
+                                 kvc_curve_at(&whole, thin.capacity_blocks[i]));
                 assert_true(i == 0 || thin.capacity_blocks[i] > thin.capacity_blocks[i - 1]);
             }
             kvc_curve_clear(&thin);

@@ -189,7 +189,8 @@ static void burstgpt_odd_rows(void **state)
     struct kvc_import_report r;
     (void)state;
     struct kvc_trace *t = trace_import(
-        trace_text("burst.csv", "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+        trace_text("burst.csv", "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log "
+                                "Type\n"
                                 "5,ChatGPT,470,20,490,Conversation log\n"
                                 "6,ChatGPT,0,0,0,Conversation log\n"
                                 "7,GPT-4,0,9,9,API log\n"
@@ -250,8 +251,8 @@ static void c30_prefix_group(void **state)
     assert_int_equal(r.failed, 1);
     assert_int_equal(t->row_status[2], KVC_ROW_FAILED);
     assert_int_equal(t->n_tenants, 2);
-    assert_true(log_note(&r, "measured TTFT (first chunk - send) of 2 answers: mean 80.0 ms, from 40.0 "
-                          "to 120.0"));
+    assert_true(log_note(&r, "measured TTFT (first chunk - send) of 2 answers: mean 80.0 ms, from "
+                             "40.0 to 120.0"));
     assert_int_equal(t->prompt_seg[2], KVC_SEG_NONE); /* no group: unknown, not alone */
     kvc_trace_destroy(t);
 }

@@ -211,7 +211,8 @@ static void columns_by_name(void **state)
     struct kvc_error err;
     size_t c;
     (void)state;
-    open_header(&csv, "\xef\xbb\xbfTimeStamp,\"Session ID\",request_tokens, Log-Type ,start,Start Time");
+    open_header(&csv, "\xef\xbb\xbfTimeStamp,\"Session ID\",request_tokens, Log-Type ,start,Start "
+                      "Time");
     assert_int_equal(csv.n_columns, 6);
     assert_int_equal(kvc_csv_column(&csv, "timestamp", true, &c, &err), KVC_OK);
     assert_int_equal(c, 0);

@@ -24,21 +24,29 @@
 
 static const char table[] = HEADER
     /* 0, 1: one measurement, the plain label is the second; 2: under V3's name, too */
-    "mul,dump,sglang,deepseek-ai/DeepSeek-R1,h200_sxm,fp8,agg,1024,1024,fp8,fp8_block,4,64,1,1,8,8,300.0001,11.5\n"
-    "plain,dump,sglang,deepseek-ai/DeepSeek-R1,h200_sxm,fp8,agg,1024,1024,fp8,fp8_block,4,8,1,1,1,8,300,11.5\n"
-    "v3,dump,sglang,deepseek-ai/DeepSeek-V3,h200_sxm,fp8,agg,1024,1024,fp8,fp8_block,4,8,1,1,1,8,300,11.5\n"
+    "mul,dump,sglang,deepseek-ai/DeepSeek-R1,h200_sxm,fp8,agg,1024,1024,fp8,fp8_block,4,64,1,1,8,8,"
+    "300.0001,11.5\n"
+    "plain,dump,sglang,deepseek-ai/DeepSeek-R1,h200_sxm,fp8,agg,1024,1024,fp8,fp8_block,4,8,1,1,1,"
+    "8,300,11.5\n"
+    "v3,dump,sglang,deepseek-ai/DeepSeek-V3,h200_sxm,fp8,agg,1024,1024,fp8,fp8_block,4,8,1,1,1,8,"
+    "300,11.5\n"
     /* 3: replicas multiplied, their clients divided; 4: a real 2 x 2; 5: ep 0 */
-    "dp,dump,sglang,deepseek-ai/DeepSeek-R1,h200_sxm,fp8,agg,1024,1024,fp8,fp8_block,4,1,1,64,8,8,400,20\n"
-    "real,aic-auto-gap,trtllm,Qwen/Qwen3-235B-A22B-FP8,h100_sxm,fp8,agg,128,128,fp8_block,fp8_block,4,4,1,,2,2,90,20\n"
+    "dp,dump,sglang,deepseek-ai/DeepSeek-R1,h200_sxm,fp8,agg,1024,1024,fp8,fp8_block,4,1,1,64,8,8,"
+    "400,20\n"
+    "real,aic-auto-gap,trtllm,Qwen/Qwen3-235B-A22B-FP8,h100_sxm,fp8,agg,128,128,fp8_block,"
+    "fp8_block,4,4,1,,2,2,90,20\n"
     "ep0,dump,trtllm,meta-llama/Llama-3.1-70B,h200_sxm,fp8,agg,1024,1024,fp8,fp8,4,8,1,,1,0,100,8\n"
     /* 6..10: not to be predicted */
-    "bad,dump,vllm,meta-llama/Llama-3.1-70B,h200_sxm,fp8,agg,1024,many,fp8,fp8,4,8,1,1,1,1,100,8.1\n"
+    "bad,dump,vllm,meta-llama/Llama-3.1-70B,h200_sxm,fp8,agg,1024,many,fp8,fp8,4,8,1,1,1,1,100,"
+    "8.1\n"
     "gpu,dump,vllm,meta-llama/Llama-3.1-70B,x100,fp8,agg,1024,1024,fp8,fp8,4,8,1,1,1,1,100,8.2\n"
     "llm,dump,vllm,some/Model,h200_sxm,fp8,agg,1024,1024,fp8,fp8,4,8,1,1,1,1,100,8.3\n"
     "dis,dump,vllm,meta-llama/Llama-3.1-70B,h200_sxm,fp8,disagg,1024,1024,fp8,fp8,,,,,,,100,8.4\n"
-    "eng,dump,mine,meta-llama/Llama-3.1-70B,h200_sxm,fp8,agg,1024,1024,fp8,fp8,4,8,1,1,1,1,100,8.5\n"
+    "eng,dump,mine,meta-llama/Llama-3.1-70B,h200_sxm,fp8,agg,1024,1024,fp8,fp8,4,8,1,1,1,1,100,"
+    "8.5\n"
     /* 11: predicted, not scored */
-    "odd,dump,vllm,nvidia/Llama-3.1-8B-Instruct-FP8,h200_sxm,fp8,agg,200,20,fp8,fp8,4,1,1,1,1,1,20,2\n";
+    "odd,dump,vllm,nvidia/Llama-3.1-8B-Instruct-FP8,h200_sxm,fp8,agg,200,20,fp8,fp8,4,1,1,1,1,1,20,"
+    "2\n";
 
 static void write_table(char path[64], const char *text)
 {
@@ -131,9 +139,12 @@ static void without_fitted_constants_only_kernels_take_time(void **state)
 
     (void)state;
     write_table(path, HEADER
-                "a,aic-auto-gap,trtllm,Qwen/Qwen3-32B,h100_sxm,fp8,agg,128,3,fp8,fp8,1,2,1,1,1,1,60,10\n"
-                "b,aic-auto-gap,sglang,Qwen/Qwen3-32B,h100_sxm,fp8,agg,128,3,fp8,fp8,1,2,1,1,1,1,70,11\n"
-                "c,dump,sglang,deepseek-ai/DeepSeek-R1,h200_sxm,fp8,agg,128,16,fp8,fp8_block,4,8,1,1,1,8,300,11\n");
+                "a,aic-auto-gap,trtllm,Qwen/Qwen3-32B,h100_sxm,fp8,agg,128,3,fp8,fp8,1,2,1,1,1,1,"
+                "60,10\n"
+                "b,aic-auto-gap,sglang,Qwen/Qwen3-32B,h100_sxm,fp8,agg,128,3,fp8,fp8,1,2,1,1,1,1,"
+                "70,11\n"
+                "c,dump,sglang,deepseek-ai/DeepSeek-R1,h200_sxm,fp8,agg,128,16,fp8,fp8_block,4,8,1,"
+                "1,1,8,300,11\n");
     assert_int_equal(kvc_engine_validate(&v, path, NULL, false, NULL, NULL, NULL), KVC_OK);
     unlink(path);
     assert_int_equal(v.scored, 3);

@@ -271,9 +271,9 @@ static void one_request(struct rows *r, int kind, unsigned long long i)
                "\"user\",\"content\":\"tell me all about number %llu, with nothing left out, in "
                "words that are short\"}]}\n", i, i, i);
     else
-        add(r, "{\"timestamp\":%llu,\"session_id\":\"agent-%llu\",\"cache_salt\":\"%llu\",\"input\":"
-               "\"a task of number %llu which nobody had before and nobody will have\",\"output\":"
-               "\"as you like it\"}\n", i * 1000, i, i, i);
+        add(r, "{\"timestamp\":%llu,\"session_id\":\"agent-%llu\",\"cache_salt\":\"%llu\","
+               "\"input\":\"a task of number %llu which nobody had before and nobody will have\","
+               "\"output\":\"as you like it\"}\n", i * 1000, i, i, i);
 }
 
 /* Bytes of tables and names at most; rows themselves go to a file. */
@@ -285,7 +285,8 @@ static uint64_t peak(int kind, unsigned long long rows, uint64_t forget_ns)
     uint64_t most = 0;
     struct kvc_import_options o = { .struct_size = sizeof(o), .forget_ns = forget_ns,
                                     .spill_over_bytes = 1, .estimate = note_memory,
-                                    .estimate_user = &most, .tokenizer = kind < 2 ? NULL : "bytes:4" };
+                                    .estimate_user = &most,
+                                    .tokenizer = kind < 2 ? NULL : "bytes:4" };
     for (unsigned long long i = 0; i < rows; i++)
         one_request(&r, kind, i);
     const char *path = written(&r, "endless.jsonl");

@@ -154,7 +154,8 @@ static void csv_list_and_lines_agree(void **state)
         "{\"request_id\":\"b\",\"call_type\":\"x\",\"startTime\":\"2026-03-02T08:00:01+00:00\","
         "\"prompt_tokens\":9,\"completion_tokens\":1,\"spend\":0,\"model\":\"m\","
         "\"team_id\":\"\"}\n",
-        "request_id,call_type,startTime,prompt_tokens,completion_tokens,spend,model,team_id,metadata\n"
+        "request_id,call_type,startTime,prompt_tokens,completion_tokens,spend,model,team_id,"
+        "metadata\n"
         "a,x,2026-03-02 08:00:00.5,100,7,0.5,m,\"t,1\",\"{\"\"usage_object\"\":{\"\"prompt_tokens"
         "\"\":100,\n\"\"completion_tokens\"\":7,\"\"prompt_tokens_details\"\":{\"\"cached_tokens"
         "\"\":64}}}\"\n"
@@ -231,8 +232,8 @@ static void a_list_that_breaks_off_is_said_to(void **state)
 
 #define SPEND "\"cost_details\":{\"input\":0.1,\"total\":0.25}"
 #define SEEN(id, type, more)                                                                       \
-    "{\"id\":\"" id "\",\"trace_id\":\"t\",\"type\":\"" type "\",\"start_time\":\"2026-03-02 08:00:" \
-    "00.12345" id "\",\"provided_model_name\":\"gpt-x\"," more "}\n"
+    "{\"id\":\"" id "\",\"trace_id\":\"t\",\"type\":\"" type "\",\"start_time\":"    \
+    "\"2026-03-02 08:00:00.12345" id "\",\"provided_model_name\":\"gpt-x\"," more "}\n"
 
 static void only_generations_are_calls(void **state)
 {

@@ -205,8 +205,8 @@ static double *starts(const struct kvc_trace *t, size_t *n)
     return out;
 }
 
-/* Number of sessions and CV of their gaps. The standard error of a CV is that of gamma laws:
- * CV^2 / n ((kurtosis - 1) / 4 - skewness CV + CV^2), with skewness 2 CV and kurtosis 3 + 6 CV^2. */
+/* Number of sessions and CV of their gaps. The standard error of a CV is that of gamma laws: CV^2 /
+ * n ((kurtosis - 1) / 4 - skewness CV + CV^2), with skewness 2 CV and kurtosis 3 + 6 CV^2. */
 static void bursts_have_their_cv(void **state)
 {
     (void)state;
@@ -448,8 +448,8 @@ static void tenants_and_models_are_drawn_by_session(void **state)
     }
 }
 
-/* What is shared follows from lengths alone: the system prompt by all, a document by its sessions, a
- * session's own blocks by its turns; a partial last block by none. */
+/* What is shared follows from lengths alone: the system prompt by all, a document by its sessions,
+ * a session's own blocks by its turns; a partial last block by none. */
 static void sharing_is_what_the_lengths_say(void **state)
 {
     (void)state;

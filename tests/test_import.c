@@ -134,8 +134,8 @@ static void agentic_rows_are_taken(void **state)
     struct kvc_trace *t = trace_import(
         trace_text("agentic",
                    "{\"request_id\":\"a\",\"session_id\":\"s\",\"timestamp\":1000.0,"
-                   "\"input_length\":9,\"output_length\":1,\"prefix_reset\":true,\"branches\":[\"b\"],\"priority\":3,"
-                   "\"request_kind\":\"root\"}\n"
+                   "\"input_length\":9,\"output_length\":1,\"prefix_reset\":true,"
+                   "\"branches\":[\"b\"],\"priority\":3,\"request_kind\":\"root\"}\n"
                    "{\"session_id\":\"s\",\"input_length\":9,\"output_length\":1,"
                    "\"wait_for\":[\"a\"],\"delay\":10.5,\"tool_wait_ms\":2500}\n"
                    "{\"session_id\":\"s\",\"input_length\":9,\"output_length\":1,"
@@ -406,8 +406,10 @@ static void order_duplicates_and_damage(void **state) /* c54 */
     p = row_to(p, 1000, 1024, "1,2");
     p += sprintf(p, "\n");
     p = row_to(p, 2000, 1536, "1,2,2");
-    p += sprintf(p, "{\"timestamp\":2500,\"input_length\":512,\"output_length\":5,\"hash_ids\":[7]\n"
-                    "{\"timestamp\":-1,\"input_length\":512,\"output_length\":5,\"hash_ids\":[3]}\n");
+    p += sprintf(p, "{\"timestamp\":2500,\"input_length\":512,\"output_length\":5,"
+                    "\"hash_ids\":[7]\n"
+                    "{\"timestamp\":-1,\"input_length\":512,\"output_length\":5,"
+                    "\"hash_ids\":[3]}\n");
     struct kvc_trace *t = trace_import(trace_text("c54", text), 0, &r);
     assert_int_equal(r.rows, 6);
     assert_int_equal(r.accepted, 4);

@@ -151,7 +151,8 @@ static void clock_starts_over(void **state)
         assert_row(t, i, at[i] * S, (uint32_t)i + 1);
     assert_int_equal(r.inversions, 2);
     assert_int_equal(tallied(&r, "the clock starts over here"), 2);
-    assert_true(log_note(&r, "starts over 2 times, first in line 6 (from 1000.0 s back to 12.0 s)"));
+    assert_true(log_note(&r,
+                         "starts over 2 times, first in line 6 (from 1000.0 s back to 12.0 s)"));
     kvc_trace_destroy(t);
 }
 

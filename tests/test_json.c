@@ -84,7 +84,8 @@ static void nesting_ends_at_64(void **state)
 
 static void comments_only_where_allowed(void **state)
 {
-    static const char text[] = "// head\n{ \"a\" // why\n : 1, // x \"y\n \"u\": \"http://h\" } // end";
+    static const char text[] = "// head\n{ \"a\" // why\n : 1, // x \"y\n \"u\": \"http://h\" } // "
+                               "end";
     struct kvc_jval *v = NULL;
     uint64_t one = 0;
     (void)state;
@@ -99,7 +100,12 @@ static void comments_only_where_allowed(void **state)
 
 static void integers_are_exact(void **state)
 {
-    static const struct { const char *text; bool u, i; uint64_t value; int64_t signed_value; } c[] = {
+    static const struct {
+        const char *text;
+        bool u, i;
+        uint64_t value;
+        int64_t signed_value;
+    } c[] = {
         {"18446744073709551615", true, false, UINT64_MAX, 0},
         {"18446744073709551616", false, false, 0, 0},
         {"9007199254740993", true, true, 9007199254740993u, 9007199254740993},
@@ -135,7 +141,8 @@ static void integers_are_exact(void **state)
 
 static void put_random(struct kvc_json *j, const char *key, uint64_t *rng, unsigned depth)
 {
-    static const char *const strings[] = {"", "a\"b\\c/\n\t\x01", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80",
+    static const char *const strings[] = {"", "a\"b\\c/\n\t\x01",
+                                          "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80",
                                           "// no comment", "plain"};
     static const double reals[] = {0.1, -1e300, 5e-324, 1.0 / 3.0, 1e21, 123456789.125, -0.0};
     char name[16];
@@ -241,7 +248,8 @@ static void random_documents_survive_a_round_trip(void **state)
 
 static void any_cut_or_changed_byte_is_survived(void **state)
 {
-    static const char text[] = "{\"a\": [1, -2.5e3, true, \"\\u00e9\\n\"], // c\n \"b\": {\"c\": null}}";
+    static const char text[] = "{\"a\": [1, -2.5e3, true, \"\\u00e9\\n\"], // c\n \"b\": {\"c\": "
+                               "null}}";
     char buf[sizeof(text)];
     (void)state;
     for (size_t n = 0; n < sizeof(text) - 1; n++) {

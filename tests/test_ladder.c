@@ -54,7 +54,8 @@ static void text_and_json_show_the_same(void **state)
     kvc_ladder_text(&t, &l, 1, true);
     assert_false(t.failed);
     assert_non_null(strstr(t.buf, "content   capacity    routing    reached\n"));
-    assert_non_null(strstr(t.buf, "12,000  lru           80.000%     10.000     25.000    45.000%"));
+    assert_non_null(strstr(t.buf,
+                           "12,000  lru           80.000%     10.000     25.000    45.000%"));
     kvc_text_clear(&t);
     struct kvc_json j;
     kvc_json_init(&j, false);

@@ -448,7 +448,8 @@ static void more_bandwidth_is_never_later_without_contention(void **state)
     uint64_t rng = kvc_rng_stream(3, "monotone");
     for (int n = 0; n < 2000; n++) {
         uint64_t bytes = kvc_rng_below(&rng, 1u << 30), latency = kvc_rng_below(&rng, 10000);
-        double capacity = kvc_rng_unit(&rng) * 100 * GB + 1e6, cap = kvc_rng_unit(&rng) * 50 * GB + 1e6;
+        double capacity = kvc_rng_unit(&rng) * 100 * GB + 1e6;
+        double cap = kvc_rng_unit(&rng) * 50 * GB + 1e6;
         uint64_t before = UINT64_MAX;
         for (int i = 0; i < 4; i++, capacity *= 1 + kvc_rng_unit(&rng)) {
             struct kvc_links *l = make(&capacity, 1);

@@ -322,7 +322,8 @@ static void check_pair(const struct kvc_trace *t, const struct token_row *row, u
     if (!known)
         return;
     n = alike(x->token, known_tokens(x), y->token, y->n_in);
-    assert_int_equal(log_common_path(t, t->output_seg[i], t->prompt_seg[j]), n / b < known ? n / b : known);
+    assert_int_equal(log_common_path(t, t->output_seg[i], t->prompt_seg[j]),
+                     n / b < known ? n / b : known);
     if (log_output_blocks(t, j)) {
         n = alike(x->token, known_tokens(x), y->token, known_tokens(y));
         assert_int_equal(log_common_path(t, t->output_seg[i], t->output_seg[j]), n / b);

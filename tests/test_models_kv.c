@@ -76,7 +76,8 @@ static void windows_hold_no_more_than_their_width(void **state)
     assert_int_equal(unified, 603979776);
     assert_int_equal(capped, 306708480);
     assert_int_equal(kvc_llm_window_kv_bytes(&m, KVC_BF16, 1, 100), 100 * 18 * 2 * 8 * 64 * 2);
-    m.window_layers = m.window_head_dim = 0; /* formats with scales need a head to spread them over */
+    m.window_layers = m.window_head_dim = 0; /* formats with scales need a head to spread them
+                                                over */
     assert_int_equal(kvc_llm_window_kv_bytes(&m, KVC_INT8, 1, 100), 0);
 }
 
@@ -293,7 +294,8 @@ static void host_links_are_no_faster_than_their_gpu(void **state)
     }
 }
 
-/* Mean absolute error of a block's copy in percent, by the measured points of a direction and way. */
+/* Mean absolute error of a block's copy in percent, by the measured points of a direction and
+ * way. */
 static double copies_off(FILE *f, const char *direction, const char *method,
                          double bytes_per_s, double per_op_ns)
 {
@@ -340,7 +342,8 @@ static void copies_agree_with_the_measured_points(void **state)
     fclose(f);
 }
 
-/* Messages of 64 KB to 2 MB over 16 NICs: a NIC is busy for their bytes, or begins no more of them. */
+/* Messages of 64 KB to 2 MB over 16 NICs: a NIC is busy for their bytes, or begins no more of
+ * them. */
 static void messages_agree_with_the_measured_points(void **state)
 {
     (void)state;
@@ -358,7 +361,8 @@ static void messages_agree_with_the_measured_points(void **state)
         char way[8], unit[4];
         double size, gb_s;
         if (!at || !strstr(at, "GPU-GPU") ||
-            sscanf(at, "16x200Gb EFA,%7[a-z],GPU-GPU,%lf %3[A-Z],threads16 batch128,%lf", way, &size,
+            sscanf(at, "16x200Gb EFA,%7[a-z],GPU-GPU,%lf %3[A-Z],threads16 batch128,%lf", way,
+                   &size,
                    unit, &gb_s) != 4)
             continue;
         double bytes = size * (strcmp(unit, "MB") == 0 ? 1048576 : 1024);

@@ -206,7 +206,8 @@ static void kv_room_beside_engine_statements(void **state)
 
     /* llmd_routing: 307,328 tokens a pod, Qwen3-32B; GPUs a pod not stated, two H100 fit */
     config = (struct kvc_step_config){
-        kvc_llm_find("Qwen3-32B"), kvc_gpu_find("h100_sxm"), "vllm", KVC_BF16, KVC_BF16, 2, 1, .ep = 1};
+        kvc_llm_find("Qwen3-32B"), kvc_gpu_find("h100_sxm"), "vllm", KVC_BF16, KVC_BF16, 2, 1,
+        .ep = 1};
     assert_int_equal(kvc_step_model_create(&m, &config, &err), KVC_OK);
     tokens = (double)kvc_step_kv_capacity_bytes(m, 0.9, 8192) / 262144;
     print_message("Qwen3-32B on 2 x H100 (assumed): %.0f tokens, the pods had 307328 (%+.1f %%)\n",
@@ -265,12 +266,10 @@ static void sparse_prefill_beside_measured_modules(void **state)
         skip();
     }
     test_csv_close(&csv);
-    assert_true(sparse_block_off("h200_sxm", "vllm", KVC_BF16, "bfloat16",
-                                 MODULES "h200_sxm__dsa_context_module__vllm__0.24.0.csv.zst") <
-                0.25);
-    assert_true(sparse_block_off("b200_sxm", "trtllm", KVC_FP8, "fp8",
-                                 MODULES "b200_sxm__dsa_context_module__trtllm__1.3.0rc20.csv.zst") <
-                0.25);
+    const char *vllm = MODULES "h200_sxm__dsa_context_module__vllm__0.24.0.csv.zst";
+    const char *trtllm = MODULES "b200_sxm__dsa_context_module__trtllm__1.3.0rc20.csv.zst";
+    assert_true(sparse_block_off("h200_sxm", "vllm", KVC_BF16, "bfloat16", vllm) < 0.25);
+    assert_true(sparse_block_off("b200_sxm", "trtllm", KVC_FP8, "fp8", trtllm) < 0.25);
 }
 
 int main(void)

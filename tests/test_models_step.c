@@ -135,7 +135,8 @@ static void more_work_is_never_faster(void **state)
 
 static uint64_t cost_ns(const struct kvc_decode_cost *c, uint64_t context)
 {
-    __int128 q48 = (__int128)c->c0_q16 * ((__int128)1 << 32) + (__int128)c->c1_q48 * (__int128)context;
+    __int128 q48 =
+        (__int128)c->c0_q16 * ((__int128)1 << 32) + (__int128)c->c1_q48 * (__int128)context;
     return (uint64_t)((q48 + ((__int128)1 << 47)) >> 48);
 }
 
@@ -243,8 +244,9 @@ static void halving_kv_bytes_pays_at_long_context(void **state)
     }
 }
 
-/* int4 weights of a dense model: read in a quarter of bf16's time, multiplied in bf16. A lone decode
- * reads little but weights, a long prefill multiplies; no step outruns its weights' bytes. */
+/* int4 weights of a dense model: read in a quarter of bf16's time, multiplied in bf16. A lone
+ * decode reads little but weights, a long prefill multiplies; no step outruns its weights'
+ * bytes. */
 static void narrow_weights_pay_where_weights_are_read(void **state)
 {
     (void)state;
@@ -283,7 +285,8 @@ static void bad_shapes_are_refused_in_words(void **state)
 {
     (void)state;
     struct kvc_step_config c = {
-        kvc_llm_find("Llama-3.1-70B"), kvc_gpu_find("h200_sxm"), "vllm", KVC_FP8, KVC_FP8, 3, 1, .ep = 1};
+        kvc_llm_find("Llama-3.1-70B"), kvc_gpu_find("h200_sxm"), "vllm", KVC_FP8, KVC_FP8, 3, 1,
+        .ep = 1};
     expect_refusal(&c, KVC_ERR_USAGE, "heads");
     c.tp = 0;
     expect_refusal(&c, KVC_ERR_USAGE, "0 does not divide");
@@ -489,7 +492,8 @@ static void running_out_of_memory_is_clean(void **state)
 {
     (void)state;
     struct kvc_step_config config = {
-        kvc_llm_find("Llama-3.1-8B"), kvc_gpu_find("mi300x"), "vllm", KVC_BF16, KVC_BF16, 1, 1, .ep = 1};
+        kvc_llm_find("Llama-3.1-8B"), kvc_gpu_find("mi300x"), "vllm", KVC_BF16, KVC_BF16, 1, 1,
+        .ep = 1};
     struct kvc_error err = {0};
     for (uint64_t n = 1; n < 10000; n++) {
         struct kvc_step_model *m = NULL;

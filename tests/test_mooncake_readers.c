@@ -149,7 +149,8 @@ static void member(struct text *t, uint64_t *rng, unsigned key)
     else if (key == 0 || key == 5)
         number(t, rng);
     else if (key <= 2)
-        PICK(t, rng, "1", "20", "512", "12035", "9", "31", "100", "4096", "8", "2", "77", "2147483647",
+        PICK(t, rng, "1", "20", "512", "12035", "9", "31", "100", "4096", "8", "2", "77",
+             "2147483647",
              kvc_rng_below(rng, 8) ? "3" : "2147483648", kvc_rng_below(rng, 8) ? "5" : "0",
              kvc_rng_below(rng, 8) ? "6" : "7.0");
     else if (key == 3)
@@ -231,8 +232,8 @@ static void readers_agree_on_random_rows(void **state)
 static void readers_agree_on_damaged_rows(void **state)
 {
     (void)state;
-    static const char row[] = "{\"timestamp\": 27000, \"input_length\": 1100, \"output_length\": 10,"
-                              " \"hash_ids\": [46, 47, 12345678, 123456789012], \"delay\": 0.25,"
+    static const char row[] = "{\"timestamp\": 27000, \"input_length\": 1100, \"output_length\": "
+                              "10, \"hash_ids\": [46, 47, 12345678, 123456789012], \"delay\": 0.25,"
                               " \"session_id\": \"a\", \"x\": {\"y\": [1, -2.5e3, \"z\"]}}";
     static const char bytes[] = "{}[]\",:0123456789.eE+- \t\\nulltrue\xff\x01";
     struct text *t = kvc_malloc(1, sizeof(*t));

@@ -58,11 +58,14 @@ static void escapes_are_their_characters(void **state)
 {
     (void)state;
     static const char *const rows[] = {
-        "\"messages\":[{\"role\":\"user\",\"content\":\"caf\xc3\xa9 \xf0\x9f\x98\x80 \\\"a/b\\\"\\n\"}]",
-        "\"messages\":[{\"role\":\"user\",\"content\":\"caf\\u00e9 \\ud83d\\ude00 \\\"a\\/b\\u0022\\u000a\"}]",
-        "\"messages\":[{\"content\":\"caf\\u00E9 \\uD83D\\uDE00 \\\"a/b\\\"\\n\",\"role\":\"user\"}]",
-        "\"messages\":[{\"role\":\"us\\u0065r\",\"content\":[{\"typ\\u0065\":\"te\\u0078t\",\"text\":"
-        "\"caf\xc3\xa9 \xf0\x9f\x98\x80 \\\"a/b\\\"\\n\"}]}]",
+        "\"messages\":[{\"role\":\"user\",\"content\":\"caf\xc3\xa9 \xf0\x9f\x98\x80 "
+        "\\\"a/b\\\"\\n\"}]",
+        "\"messages\":[{\"role\":\"user\",\"content\":\"caf\\u00e9 \\ud83d\\ude00 "
+        "\\\"a\\/b\\u0022\\u000a\"}]",
+        "\"messages\":[{\"content\":\"caf\\u00E9 \\uD83D\\uDE00 \\\"a/b\\\"\\n\","
+        "\"role\":\"user\"}]",
+        "\"messages\":[{\"role\":\"us\\u0065r\",\"content\":[{\"typ\\u0065\":\"te\\u0078t\","
+        "\"text\":\"caf\xc3\xa9 \xf0\x9f\x98\x80 \\\"a/b\\\"\\n\"}]}]",
         "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"te\\u0078t\",\"text\":"
         "\"caf\xc3\xa9 \xf0\x9f\x98\x80 \\\"a/b\\\"\\n\"}]}]",
         "\"messages\":[{\"role\":\"user\",\"content\":\"cafe \xf0\x9f\x98\x80 \\\"a/b\\\"\\n\"}]",
@@ -76,11 +79,13 @@ static void what_is_no_character_is_one_mark(void **state)
 {
     (void)state;
     static const char *const rows[] = {
-        "\"messages\":[{\"role\":\"user\",\"content\":\"a \xef\xbf\xbd \\\\ud83d \\ud83d\\ude00\"}]",
+        "\"messages\":[{\"role\":\"user\",\"content\":\"a \xef\xbf\xbd \\\\ud83d "
+        "\\ud83d\\ude00\"}]",
         "\"messages\":[{\"role\":\"user\",\"content\":\"a \\ud83d \\\\ud83d \\ud83d\\ude00\"}]",
         "\"messages\":[{\"role\":\"user\",\"content\":\"a \\uDE00 \\\\ud83d \\ud83d\\ude00\"}]",
         "\"messages\":[{\"role\":\"user\",\"content\":\"a \\u0000 \\\\ud83d \\ud83d\\ude00\"}]",
-        "\"messages\":[{\"role\":\"user\",\"content\":\"a \\ud83d\\ud83d \\\\ud83d \\ud83d\\ude00\"}]",
+        "\"messages\":[{\"role\":\"user\",\"content\":\"a \\ud83d\\ud83d \\\\ud83d "
+        "\\ud83d\\ude00\"}]",
     };
     one_prompt(rows, sizeof(rows) / sizeof(rows[0]));
 }
@@ -107,20 +112,24 @@ static void parts_and_places_make_no_difference(void **state)
 {
     (void)state;
     static const char *const rows[] = {
-        "\"messages\":[{\"role\":\"system\",\"content\":\"be brief\"},{\"role\":\"user\",\"content\":\"hello\"}]",
-        "\"messages\":[{\"role\":\"system\",\"content\":[{\"type\":\"text\",\"text\":\"be \",\"cache_control\":"
-        "{\"type\":\"ephemeral\"}},{\"type\":\"text\",\"text\":\"brief\"}]},{\"role\":\"user\",\"content\":\"hello\"}]",
+        "\"messages\":[{\"role\":\"system\",\"content\":\"be brief\"},{\"role\":\"user\","
+        "\"content\":\"hello\"}]",
+        "\"messages\":[{\"role\":\"system\",\"content\":[{\"type\":\"text\",\"text\":\"be \","
+        "\"cache_control\":{\"type\":\"ephemeral\"}},{\"type\":\"text\",\"text\":\"brief\"}]},"
+        "{\"role\":\"user\",\"content\":\"hello\"}]",
         "\"system\":\"be brief\",\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]",
-        "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"hello\"}]}],\"system\":"
-        "[{\"type\":\"text\",\"text\":\"be brief\",\"cache_control\":{\"type\":\"ephemeral\"}}]",
+        "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"hello\"}]}],"
+        "\"system\":[{\"type\":\"text\",\"text\":\"be brief\","
+        "\"cache_control\":{\"type\":\"ephemeral\"}}]",
         "\"instructions\":\"be brief\",\"input\":\"hello\"",
-        "\"instructions\":\"be brief\",\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\","
-        "\"text\":\"hello\"}]}]",
-        "\"payload\":{\"messages\":[{\"role\":\"system\",\"content\":\"be brief\"},{\"role\":\"user\","
-        "\"content\":\"hello\"}],\"stream\":true}",
+        "\"instructions\":\"be brief\",\"input\":[{\"role\":\"user\","
+        "\"content\":[{\"type\":\"input_text\",\"text\":\"hello\"}]}]",
+        "\"payload\":{\"messages\":[{\"role\":\"system\",\"content\":\"be brief\"},"
+        "{\"role\":\"user\",\"content\":\"hello\"}],\"stream\":true}",
         "\"request\":{\"body\":{\"messages\":[{\"role\":\"system\",\"content\":\"be brief\"},"
         "{\"role\":\"user\",\"content\":\"hello\"}]}}",
-        "\"messages\":[{\"role\":\"user\",\"content\":\"be brief\"},{\"role\":\"user\",\"content\":\"hello\"}]",
+        "\"messages\":[{\"role\":\"user\",\"content\":\"be brief\"},{\"role\":\"user\","
+        "\"content\":\"hello\"}]",
     };
     one_prompt(rows, sizeof(rows) / sizeof(rows[0]));
 }
@@ -129,10 +138,12 @@ static void tools_come_first_without_blanks(void **state)
 {
     (void)state;
     static const char *const rows[] = {
-        "\"tools\":[{\"name\":\"f\",\"max\":1.50,\"d\":\"\xc3\xa9 \\\"\"}],\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]",
-        ("\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}],\"tools\":[ { \"name\" : \"f\", \"max\" : 1.50 ,"
-        "\"d\":\"\\u00e9 \\\"\", \"cache_control\":{\"type\":\"ephemeral\"} } ]"),
-        "\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}],\"tools\":[{\"name\":\"f\",\"max\":1.5,\"d\":\"\xc3\xa9 \\\"\"}]",
+        "\"tools\":[{\"name\":\"f\",\"max\":1.50,\"d\":\"\xc3\xa9 \\\"\"}],"
+        "\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]",
+        ("\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}],\"tools\":[ { \"name\" : \"f\", "
+         "\"max\" : 1.50 ,\"d\":\"\\u00e9 \\\"\", \"cache_control\":{\"type\":\"ephemeral\"} } ]"),
+        "\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}],\"tools\":[{\"name\":\"f\","
+        "\"max\":1.5,\"d\":\"\xc3\xa9 \\\"\"}]",
     };
     one_prompt(rows, 3);
 }
@@ -142,15 +153,19 @@ static void thinking_of_earlier_turns_is_left_out(void **state)
 {
     (void)state;
     static const char *const rows[] = {
-        "\"messages\":[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"assistant\",\"content\":\"b\"},{\"role\":\"user\",\"content\":\"c\"}]",
-        "\"messages\":[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\","
-        "\"thinking\":\"hm\",\"signature\":\"x\"},{\"type\":\"text\",\"text\":\"b\"}]},{\"role\":\"user\",\"content\":\"c\"}]",
-        "\"messages\":[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"assistant\",\"reasoning_content\":\"hm\","
+        "\"messages\":[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"assistant\","
         "\"content\":\"b\"},{\"role\":\"user\",\"content\":\"c\"}]",
-        "\"input\":[{\"role\":\"user\",\"content\":\"a\"},{\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\","
-        "\"text\":\"hm\"}]},{\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"b\"}]},"
-        "{\"role\":\"user\",\"content\":\"c\"}]",
-        "\"messages\":[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"assistant\",\"content\":\"bb\"},{\"role\":\"user\",\"content\":\"c\"}]",
+        "\"messages\":[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"assistant\","
+        "\"content\":[{\"type\":\"thinking\",\"thinking\":\"hm\",\"signature\":\"x\"},"
+        "{\"type\":\"text\",\"text\":\"b\"}]},{\"role\":\"user\",\"content\":\"c\"}]",
+        "\"messages\":[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"assistant\","
+        "\"reasoning_content\":\"hm\",\"content\":\"b\"},{\"role\":\"user\",\"content\":\"c\"}]",
+        "\"input\":[{\"role\":\"user\",\"content\":\"a\"},{\"type\":\"reasoning\","
+        "\"summary\":[{\"type\":\"summary_text\",\"text\":\"hm\"}]},{\"role\":\"assistant\","
+        "\"content\":[{\"type\":\"output_text\",\"text\":\"b\"}]},{\"role\":\"user\","
+        "\"content\":\"c\"}]",
+        "\"messages\":[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"assistant\","
+        "\"content\":\"bb\"},{\"role\":\"user\",\"content\":\"c\"}]",
     };
     one_prompt(rows, 5);
     assert_true(noted("thinking of earlier turns"));
@@ -160,7 +175,8 @@ static void thinking_of_earlier_turns_is_left_out(void **state)
 static void images_are_told_by_content(void **state)
 {
     (void)state;
-#define IMAGE(data, more) "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"see\"},"  \
+#define IMAGE(data, more)                                                                          \
+    "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"see\"}," \
     "{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:image/png;base64," data "\"" more "}}]}]"
     static const char *const rows[] = {
         IMAGE("iVBORw0KGgoAAAANSUhEUg", ""), IMAGE("iVBORw0KGgoAAAANSUhEUg", ",\"detail\":\"low\""),
@@ -192,8 +208,10 @@ static void rates_are_learned(void **state)
     memset(b + 333, 'b', 167);
     a[500] = b[500] = '\0';
     snprintf(text, sizeof(text),
-             "{\"timestamp\":1,\"prompt\":\"%s\",\"usage\":{\"prompt_tokens\":90,\"completion_tokens\":7}}\n"
-             "{\"timestamp\":2,\"prompt\":\"%s\",\"usage\":{\"prompt_tokens\":110,\"completion_tokens\":7}}\n"
+             "{\"timestamp\":1,\"prompt\":\"%s\",\"usage\":{\"prompt_tokens\":90,"
+             "\"completion_tokens\":7}}\n"
+             "{\"timestamp\":2,\"prompt\":\"%s\",\"usage\":{\"prompt_tokens\":110,"
+             "\"completion_tokens\":7}}\n"
              "{\"timestamp\":3,\"model\":\"m\",\"prompt\":\"%s\",\"usage\":{\"prompt_tokens\":50,"
              "\"completion_tokens\":7,\"prompt_tokens_details\":{\"cached_tokens\":16}}}\n"
              "{\"timestamp\":4,\"prompt\":\"%s\"}\n", a, b, a, a);
@@ -206,7 +224,8 @@ static void rates_are_learned(void **state)
     assert_int_equal(log_common(t, 0, 3), 22); /* 90 tokens: 22 blocks, then a tail of its own */
     assert_int_equal(report.cached_tokens, 16);
     assert_true(noted("bytes a token: 5.000, 10.000 for m"));
-    assert_true(noted("10 stated tokens are not in the text") && noted("10 tokens of text are beyond"));
+    assert_true(noted("10 stated tokens are not in the text"));
+    assert_true(noted("10 tokens of text are beyond"));
     /* off by 1/9, 1/11 and nothing */
     assert_true(noted("off by 9.1 % (median), 11.2 % (p90)"));
     kvc_trace_destroy(t);
@@ -216,8 +235,10 @@ static void frames_weigh_three_tokens(void **state)
 {
     (void)state;
     struct kvc_trace *t = import(
-        trace_text("frames", "{\"timestamp\":1,\"output_length\":5,\"messages\":[{\"role\":\"system\",\"content\":"
-                             "\"12345678\"},{\"role\":\"user\",\"name\":\"Ann\",\"content\":\"1234\"}]}\n"), 1, NULL);
+        trace_text("frames", "{\"timestamp\":1,\"output_length\":5,"
+                             "\"messages\":[{\"role\":\"system\",\"content\":\"12345678\"},"
+                             "{\"role\":\"user\",\"name\":\"Ann\","
+                             "\"content\":\"1234\"}]}\n"), 1, NULL);
     /* 3 + 2, 3 + 1 + 3/4 + 1, and 3 for the answer, rounded down */
     assert_int_equal(t->input_tokens[0], 13);
     assert_int_equal(t->output_tokens[0], 5);
@@ -229,10 +250,14 @@ static void same_text_and_count_same_tail(void **state)
 {
     (void)state;
     struct kvc_trace *t = import(
-        trace_text("pads", "{\"timestamp\":1,\"prompt\":\"12345678\",\"usage\":{\"prompt_tokens\":50}}\n"
-                           "{\"timestamp\":2,\"prompt\":\"12345678\",\"usage\":{\"prompt_tokens\":50}}\n"
-                           "{\"timestamp\":3,\"prompt\":\"12345679\",\"usage\":{\"prompt_tokens\":50}}\n"
-                           "{\"timestamp\":4,\"prompt\":\"12345678\",\"usage\":{\"prompt_tokens\":7}}\n"), 4, "bytes:1");
+        trace_text("pads", "{\"timestamp\":1,\"prompt\":\"12345678\","
+                           "\"usage\":{\"prompt_tokens\":50}}\n"
+                           "{\"timestamp\":2,\"prompt\":\"12345678\","
+                           "\"usage\":{\"prompt_tokens\":50}}\n"
+                           "{\"timestamp\":3,\"prompt\":\"12345679\","
+                           "\"usage\":{\"prompt_tokens\":50}}\n"
+                           "{\"timestamp\":4,\"prompt\":\"12345678\","
+                           "\"usage\":{\"prompt_tokens\":7}}\n"), 4, "bytes:1");
     assert_int_equal(t->prompt_seg[0], t->prompt_seg[1]);
     assert_int_equal(log_common(t, 0, 2), 1);
     assert_int_equal(log_common(t, 0, 3), 1); /* and a tail of 3 tokens */
@@ -249,13 +274,14 @@ static void tokenizers_cut_exactly(void **state)
     (void)state;
     const char *tokenizer = trace_text("tokenizer.json",
         "{\"added_tokens\":[],\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
-        "\"use_regex\":true},\"model\":{\"type\":\"BPE\",\"ignore_merges\":true,\"merges\":[],\"vocab\":"
-        "{\"Hello\":0,\"\xc4\xa0\":1,\"\xc4\xa0world\":2,\"'s\":3,\"world\":4}}}");
+        "\"use_regex\":true},\"model\":{\"type\":\"BPE\",\"ignore_merges\":true,\"merges\":[],"
+        "\"vocab\":{\"Hello\":0,\"\xc4\xa0\":1,\"\xc4\xa0world\":2,\"'s\":3,\"world\":4}}}");
     struct kvc_trace *t = import(trace_text("tokens",
         "{\"timestamp\":1,\"prompt\":\"Hello world\",\"response\":\"'s\"}\n"
         "{\"timestamp\":2,\"prompt\":\"Hello world's world\",\"usage\":{\"prompt_tokens\":4}}\n"
         "{\"timestamp\":3,\"prompt\":\"Hello's world\",\"usage\":{\"prompt_tokens\":3}}\n"
-        "{\"timestamp\":4000,\"output_length\":1,\"messages\":[{\"role\":\"user\",\"content\":\"Hello world\"}]}\n"),
+        "{\"timestamp\":4000,\"output_length\":1,\"messages\":[{\"role\":\"user\","
+        "\"content\":\"Hello world\"}]}\n"),
         1, tokenizer);
     assert_int_equal(t->input_tokens[0], 2);
     assert_int_equal(t->output_tokens[0], 1);
@@ -276,11 +302,13 @@ static void answers_carried_over(void **state)
     (void)state;
     struct kvc_trace *t = import(
         trace_text("carried",
-            "{\"session_id\":\"s\",\"timestamp\":1,\"messages\":[{\"role\":\"user\",\"content\":\"hello there\"}],"
-            "\"usage\":{\"prompt_tokens\":30,\"completion_tokens\":9}}\n"
-            "{\"session_id\":\"s\",\"timestamp\":2,\"messages\":[{\"role\":\"user\",\"content\":\"hello there\"},"
-            "{\"role\":\"assistant\",\"content\":\"12345678\"},{\"role\":\"user\",\"content\":\"and\"}],"
-            "\"usage\":{\"prompt_tokens\":50,\"completion_tokens\":3}}\n"), 4, "bytes:1");
+            "{\"session_id\":\"s\",\"timestamp\":1,\"messages\":[{\"role\":\"user\","
+            "\"content\":\"hello there\"}],\"usage\":{\"prompt_tokens\":30,"
+            "\"completion_tokens\":9}}\n"
+            "{\"session_id\":\"s\",\"timestamp\":2,\"messages\":[{\"role\":\"user\","
+            "\"content\":\"hello there\"},{\"role\":\"assistant\",\"content\":\"12345678\"},"
+            "{\"role\":\"user\",\"content\":\"and\"}],\"usage\":{\"prompt_tokens\":50,"
+            "\"completion_tokens\":3}}\n"), 4, "bytes:1");
     assert_int_equal(log_common(t, 0, 1), 7);
     assert_int_equal(log_output_blocks(t, 0), 9); /* 30 + 8 tokens are of the answer */
     assert_int_equal(log_common_path(t, t->output_seg[0], t->prompt_seg[1]), 9);
@@ -293,17 +321,21 @@ static void stripped_thinking_is_no_reuse(void **state)
     (void)state;
     struct kvc_trace *t = import(
         trace_text("stripped",
-            "{\"session_id\":\"s\",\"timestamp\":1,\"messages\":[{\"role\":\"user\",\"content\":\"hello there\"}],"
-            "\"usage\":{\"prompt_tokens\":17,\"completion_tokens\":90}}\n"
-            "{\"session_id\":\"s\",\"timestamp\":2,\"messages\":[{\"role\":\"user\",\"content\":\"hello there\"},"
-            "{\"role\":\"assistant\",\"content\":\"12345678\"},{\"role\":\"user\",\"content\":\"and more and more "
-            "and more and more and more and more and more and more and more and more and more and more and\"}],"
+            "{\"session_id\":\"s\",\"timestamp\":1,\"messages\":[{\"role\":\"user\","
+            "\"content\":\"hello there\"}],\"usage\":{\"prompt_tokens\":17,"
+            "\"completion_tokens\":90}}\n"
+            "{\"session_id\":\"s\",\"timestamp\":2,\"messages\":[{\"role\":\"user\","
+            "\"content\":\"hello there\"},{\"role\":\"assistant\",\"content\":\"12345678\"},"
+            "{\"role\":\"user\",\"content\":\"and more and more and more and more and more and "
+            "more and more and more and more and more and more and more and\"}],"
             "\"usage\":{\"prompt_tokens\":130,\"completion_tokens\":3}}\n"
-            "{\"session_id\":\"t\",\"timestamp\":3,\"messages\":[{\"role\":\"user\",\"content\":\"hello you\"}],"
-            "\"usage\":{\"prompt_tokens\":15,\"completion_tokens\":9}}\n"
-            "{\"session_id\":\"t\",\"timestamp\":4,\"messages\":[{\"role\":\"user\",\"content\":\"hello you\"},"
-            "{\"role\":\"user\",\"content\":\"another question instead\"}],"
-            "\"usage\":{\"prompt_tokens\":42,\"completion_tokens\":3}}\n"), 4, "bytes:1");
+            "{\"session_id\":\"t\",\"timestamp\":3,\"messages\":[{\"role\":\"user\","
+            "\"content\":\"hello you\"}],\"usage\":{\"prompt_tokens\":15,"
+            "\"completion_tokens\":9}}\n"
+            "{\"session_id\":\"t\",\"timestamp\":4,\"messages\":[{\"role\":\"user\","
+            "\"content\":\"hello you\"},{\"role\":\"user\",\"content\":\"another question "
+            "instead\"}],\"usage\":{\"prompt_tokens\":42,"
+            "\"completion_tokens\":3}}\n"), 4, "bytes:1");
     assert_int_equal(log_output_blocks(t, 0), 0);
     assert_int_equal(log_output_blocks(t, 2), 0); /* the answer is left out of the next turn */
     assert_true(noted("1 show only a part"));
@@ -316,13 +348,15 @@ static void answers_in_the_row(void **state)
     (void)state;
     struct kvc_trace *t = import(
         trace_text("responses",
-            "{\"timestamp\":1,\"request\":{\"messages\":[{\"role\":\"user\",\"content\":\"hello there\"}]},\"response\":"
-            "{\"choices\":[{\"message\":{\"role\":\"assistant\",\"content\":\"12345678\"}}],\"usage\":"
-            "{\"prompt_tokens\":17,\"completion_tokens\":8}}}\n"
-            "{\"timestamp\":2,\"request\":{\"messages\":[{\"role\":\"user\",\"content\":\"hello there\"},{\"role\":"
-            "\"assistant\",\"content\":\"12345678\"},{\"role\":\"user\",\"content\":\"more\"}]},\"response\":{\"content\":"
-            "[{\"type\":\"thinking\",\"thinking\":\"hm hm hm\"},{\"type\":\"text\",\"text\":\"yes\"}],\"usage\":"
-            "{\"input_tokens\":35,\"output_tokens\":11}}}\n"), 4, "bytes:1");
+            "{\"timestamp\":1,\"request\":{\"messages\":[{\"role\":\"user\",\"content\":\"hello "
+            "there\"}]},\"response\":{\"choices\":[{\"message\":{\"role\":\"assistant\","
+            "\"content\":\"12345678\"}}],\"usage\":{\"prompt_tokens\":17,"
+            "\"completion_tokens\":8}}}\n"
+            "{\"timestamp\":2,\"request\":{\"messages\":[{\"role\":\"user\",\"content\":\"hello "
+            "there\"},{\"role\":\"assistant\",\"content\":\"12345678\"},{\"role\":\"user\","
+            "\"content\":\"more\"}]},\"response\":{\"content\":[{\"type\":\"thinking\","
+            "\"thinking\":\"hm hm hm\"},{\"type\":\"text\",\"text\":\"yes\"}],"
+            "\"usage\":{\"input_tokens\":35,\"output_tokens\":11}}}\n"), 4, "bytes:1");
     assert_int_equal(log_output_blocks(t, 0), 6); /* of 25 tokens 24 have KV */
     assert_int_equal(log_common_path(t, t->output_seg[0], t->prompt_seg[1]), 6);
     assert_int_equal(log_output_blocks(t, 1), 0); /* thinking comes first */
@@ -335,14 +369,14 @@ static void deltas_add_up(void **state)
     (void)state;
     struct kvc_trace *t = import(
         trace_text("delta",
-            "{\"session_id\":\"s\",\"message_mode\":\"delta\",\"timestamp\":0,\"output_length\":10,\"messages\":"
-            "[{\"role\":\"user\",\"content\":\"hello there\"}]}\n"
-            "{\"session_id\":\"s\",\"message_mode\":\"delta\",\"delay\":5,\"output_length\":10,\"messages\":"
-            "[{\"role\":\"user\",\"content\":\"and\"}]}\n"
+            "{\"session_id\":\"s\",\"message_mode\":\"delta\",\"timestamp\":0,\"output_length\":10,"
+            "\"messages\":[{\"role\":\"user\",\"content\":\"hello there\"}]}\n"
+            "{\"session_id\":\"s\",\"message_mode\":\"delta\",\"delay\":5,\"output_length\":10,"
+            "\"messages\":[{\"role\":\"user\",\"content\":\"and\"}]}\n"
             "{\"session_id\":\"s\",\"timestamp\":9,\"output_length\":10,\"messages\":"
             "[{\"role\":\"user\",\"content\":\"and\"}]}\n"
-            "{\"session_id\":\"u\",\"message_mode\":\"delta\",\"timestamp\":9,\"output_length\":10,\"messages\":"
-            "[{\"role\":\"user\",\"content\":\"hello there\"}]}\n"), 1, "bytes:1");
+            "{\"session_id\":\"u\",\"message_mode\":\"delta\",\"timestamp\":9,\"output_length\":10,"
+            "\"messages\":[{\"role\":\"user\",\"content\":\"hello there\"}]}\n"), 1, "bytes:1");
     assert_int_equal(report.bad, 1); /* both modes in one session */
     assert_string_equal(report.shown[0].field, "message_mode");
     assert_int_equal(t->input_tokens[0], 17);
@@ -361,11 +395,16 @@ static void models_adapters_and_salts_are_keys(void **state)
     (void)state;
     struct kvc_trace *t = import(
         trace_text("keys",
-            "{\"timestamp\":1,\"model\":\"m\",\"output_length\":1,\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]}\n"
-            "{\"timestamp\":2,\"model\":\"m\",\"output_length\":1,\"cache_salt\":\"x\",\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]}\n"
-            "{\"timestamp\":3,\"model\":\"m\",\"output_length\":1,\"lora_name\":\"x\",\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]}\n"
-            "{\"timestamp\":4,\"model\":\"n\",\"output_length\":1,\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]}\n"
-            "{\"timestamp\":5,\"payload\":{\"model\":\"m\",\"cache_salt\":\"x\",\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]},\"output_length\":1}\n"),
+            "{\"timestamp\":1,\"model\":\"m\",\"output_length\":1,\"messages\":[{\"role\":\"user\","
+            "\"content\":\"hello\"}]}\n"
+            "{\"timestamp\":2,\"model\":\"m\",\"output_length\":1,\"cache_salt\":\"x\","
+            "\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]}\n"
+            "{\"timestamp\":3,\"model\":\"m\",\"output_length\":1,\"lora_name\":\"x\","
+            "\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]}\n"
+            "{\"timestamp\":4,\"model\":\"n\",\"output_length\":1,\"messages\":[{\"role\":\"user\","
+            "\"content\":\"hello\"}]}\n"
+            "{\"timestamp\":5,\"payload\":{\"model\":\"m\",\"cache_salt\":\"x\","
+            "\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]},\"output_length\":1}\n"),
         1, NULL);
     for (uint64_t i = 0; i < 4; i++)
         for (uint64_t k = 0; k < i; k++)
@@ -392,8 +431,9 @@ static void the_key_leaves_no_trace(void **state)
     uint64_t rng = 3;
     for (int i = 0; i < 150; i++) {
         snprintf(text + strlen(text), sizeof(text) - strlen(text),
-                 "{\"session_id\":\"s%d\",\"timestamp\":%d,\"output_length\":9,\"messages\":[{\"role\":\"system\","
-                 "\"content\":\"You are number %d of all\"},{\"role\":\"user\",\"content\":\"%llx and so on\"}]}\n",
+                 "{\"session_id\":\"s%d\",\"timestamp\":%d,\"output_length\":9,"
+                 "\"messages\":[{\"role\":\"system\",\"content\":\"You are number %d of all\"},"
+                 "{\"role\":\"user\",\"content\":\"%llx and so on\"}]}\n",
                  i % 7, i, i % 3, (unsigned long long)kvc_rng_next(&rng));
     }
     const char *log = trace_text("log", text);
@@ -438,7 +478,8 @@ static void random_prefixes_are_shared(void **state)
                body[i][shared[i]] == body[from[i]][shared[i]])
             shared[i]++;
         used += (size_t)snprintf(text + used, sizeof(text) - used,
-                                 "{\"timestamp\":%zu,\"text_input\":\"%s\",\"output_length\":1}\n", i, body[i]);
+                                 "{\"timestamp\":%zu,\"text_input\":\"%s\",\"output_length\":1}\n",
+                                 i, body[i]);
     }
     struct kvc_trace *t = import(trace_text("prefixes", text), 3, "bytes:3.7");
     for (size_t i = 1; i < 64; i++) {
@@ -459,10 +500,12 @@ static void long_rows(void **state)
     for (size_t s = 0; s < 2; s++) {
         const char *path = trace_path("long");
         FILE *f = fopen(path, "w");
-        fprintf(f, "{\"timestamp\":1,\"output_length\":1,\"messages\":[{\"role\":\"user\",\"content\":\"");
+        fprintf(f, "{\"timestamp\":1,\"output_length\":1,\"messages\":[{\"role\":\"user\","
+                   "\"content\":\"");
         for (size_t i = 0; i + 8 < sizes[s]; i += 8)
             fputs("caf\xc3\xa9\\n ", f);
-        fprintf(f, "\"}]}\n{\"timestamp\":2,\"output_length\":1,\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}\n");
+        fprintf(f, "\"}]}\n{\"timestamp\":2,\"output_length\":1,\"messages\":[{\"role\":\"user\","
+                   "\"content\":\"x\"}]}\n");
         fclose(f);
         struct kvc_import_options o = { .struct_size = sizeof(o), .format = "openai-messages" };
         struct kvc_trace *t = NULL;
@@ -487,8 +530,10 @@ static void hostile_rows_are_bad_rows(void **state)
         "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"messages\":[]}",
         "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}", "{\"messages\":", "[]", "7", "{}",
         "{\"messages\":[]}", "{\"messages\":5}", "{\"prompt\":[\"a\",\"b\"]}", "{\"prompt\":[1,2]}",
-        "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"usage\":{\"prompt_tokens\":99999999999}}",
-        "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"usage\":{\"prompt_tokens\":2000000000}}",
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],"
+        "\"usage\":{\"prompt_tokens\":99999999999}}",
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],"
+        "\"usage\":{\"prompt_tokens\":2000000000}}",
         "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"output_length\":-1}",
         "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"session_id\":[1]}",
         "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"timestamp\":2,\"session_id\":1.5}",
@@ -505,9 +550,11 @@ static void hostile_rows_are_bad_rows(void **state)
     kvc_trace_destroy(t);
     /* odd but right */
     t = import(trace_text("odd",
-        "{\"timestamp\":1,\"messages\":[{\"role\":\"user\",\"content\":null},{\"role\":\"tool\",\"content\":{\"a\":[1,{}]}},"
-        "\"text\",{\"content\":7},{},{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":"
-        "\"{}\"}},{}]},{\"role\":\"user\",\"content\":[{\"type\":\"sparkle\",\"x\":1},\"a\",5,[]]}]}\n"), 1, NULL);
+        "{\"timestamp\":1,\"messages\":[{\"role\":\"user\",\"content\":null},{\"role\":\"tool\","
+        "\"content\":{\"a\":[1,{}]}},\"text\",{\"content\":7},{},{\"role\":\"assistant\","
+        "\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}},{}]},"
+        "{\"role\":\"user\",\"content\":[{\"type\":\"sparkle\",\"x\":1},\"a\",5,"
+        "[]]}]}\n"), 1, NULL);
     assert_int_equal(report.bad, 0);
     assert_true(noted("parts of a kind not known"));
     kvc_trace_destroy(t);
@@ -518,10 +565,12 @@ static void damaged_rows(void **state)
 {
     (void)state;
     static const char row[] =
-        "{\"session_id\":\"s\\u00e9\",\"timestamp\":1760428436,\"model\":\"gpt-4o\",\"tools\":[{\"a\":[1.5,true]}],"
-        "\"messages\":[{\"role\":\"system\",\"content\":\"x\\n\\ud83d\\ude00\"},{\"role\":\"user\",\"content\":[{\"type\":"
-        "\"text\",\"text\":\"y\"},{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:,A\"}}]}],\"usage\":"
-        "{\"prompt_tokens\":20,\"completion_tokens\":3},\"response\":{\"choices\":[{\"message\":{\"content\":\"z\"}}]}}";
+        "{\"session_id\":\"s\\u00e9\",\"timestamp\":1760428436,\"model\":\"gpt-4o\","
+        "\"tools\":[{\"a\":[1.5,true]}],\"messages\":[{\"role\":\"system\","
+        "\"content\":\"x\\n\\ud83d\\ude00\"},{\"role\":\"user\",\"content\":[{\"type\":\"text\","
+        "\"text\":\"y\"},{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:,A\"}}]}],"
+        "\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":3},"
+        "\"response\":{\"choices\":[{\"message\":{\"content\":\"z\"}}]}}";
     static char text[sizeof(row) * 1400];
     uint64_t rng = 11;
     size_t used = 0;
@@ -548,12 +597,13 @@ static void memory_runs_out(void **state)
 {
     (void)state;
     const char *path = trace_text("memory",
-        "{\"session_id\":\"s\",\"timestamp\":1,\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"hello there\"}],"
-        "\"usage\":{\"prompt_tokens\":30,\"completion_tokens\":9}}\n"
-        "{\"session_id\":\"s\",\"timestamp\":2,\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"hello\\u00e9\"},"
-        "{\"role\":\"assistant\",\"content\":\"12345678\"},{\"role\":\"user\",\"content\":\"and\"}]}\n"
-        "{\"session_id\":\"d\",\"message_mode\":\"delta\",\"timestamp\":0,\"output_length\":10,\"messages\":"
-        "[{\"role\":\"user\",\"content\":\"hello there\"}]}\n");
+        "{\"session_id\":\"s\",\"timestamp\":1,\"model\":\"m\",\"messages\":[{\"role\":\"user\","
+        "\"content\":\"hello there\"}],\"usage\":{\"prompt_tokens\":30,\"completion_tokens\":9}}\n"
+        "{\"session_id\":\"s\",\"timestamp\":2,\"model\":\"m\",\"messages\":[{\"role\":\"user\","
+        "\"content\":\"hello\\u00e9\"},{\"role\":\"assistant\",\"content\":\"12345678\"},"
+        "{\"role\":\"user\",\"content\":\"and\"}]}\n"
+        "{\"session_id\":\"d\",\"message_mode\":\"delta\",\"timestamp\":0,\"output_length\":10,"
+        "\"messages\":[{\"role\":\"user\",\"content\":\"hello there\"}]}\n");
     enum kvc_status status = KVC_ERR_NOMEM;
     for (uint64_t k = 1; status != KVC_OK && k < 3000; k++) {
         struct kvc_import_options o = { .struct_size = sizeof(o), .compare_readers = k % 2 };

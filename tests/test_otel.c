@@ -57,7 +57,8 @@ static void stated_counts_are_kept_and_a_turn_is_no_part_of_its_parent(void **st
     for (int i = 0; i < 4; i++)
         assert_int_equal(t->input_tokens[i], prompt[i]);
     assert_int_equal(t->output_tokens[3], 60);
-    assert_int_equal(log_tally(&r, "enclose"), 0); /* parents that ended before their children began */
+    assert_int_equal(log_tally(&r, "enclose"), 0); /* parents that ended before their children
+                                                      began */
     kvc_trace_destroy(t);
 }
 
@@ -219,16 +220,20 @@ static void texts_in_all_conventions_agree(void **state)
     (void)state;
     struct kvc_import_report r;
 #define HEAD                                                                                       \
-    "{\"trace_id\":\"t\",\"span_id\":\"1\",\"start_time\":\"2026-03-02T08:00:00Z\",\"attributes\":{" \
+    "{\"trace_id\":\"t\",\"span_id\":\"1\",\"start_time\":\"2026-03-02T08:00:00Z\","       \
+    "\"attributes\":{"                                                                             \
     "\"gen_ai.operation.name\":\"chat\",\"gen_ai.usage.input_tokens\":40," \
     "\"gen_ai.usage.output_tokens\":4,"
 #define SYSTEM "You are a careful assistant who answers in short sentences and never guesses."
 #define ASKED "Where does the river \\\\\\\"Rur\\\\\\\" end?"
     static const char *const texts[] = {
-        HEAD "\"gen_ai.input.messages\":\"[{\\\"role\\\":\\\"system\\\",\\\"content\\\":\\\"" SYSTEM "\\\"},"
+        HEAD "\"gen_ai.input.messages\":\"["
+             "{\\\"role\\\":\\\"system\\\",\\\"content\\\":\\\"" SYSTEM "\\\"},"
              "{\\\"role\\\":\\\"user\\\",\\\"content\\\":\\\"" ASKED "\\\"}]\"}}\n",
-        HEAD "\"gen_ai.system_instructions\":\"[{\\\"type\\\":\\\"text\\\",\\\"content\\\":\\\"" SYSTEM "\\\"}]\","
-             "\"gen_ai.input.messages\":\"[{\\\"role\\\":\\\"user\\\",\\\"parts\\\":[{\\\"type\\\":\\\"text\\\","
+        HEAD "\"gen_ai.system_instructions\":\"["
+             "{\\\"type\\\":\\\"text\\\",\\\"content\\\":\\\"" SYSTEM "\\\"}]\","
+             "\"gen_ai.input.messages\":\"[{\\\"role\\\":\\\"user\\\","
+             "\\\"parts\\\":[{\\\"type\\\":\\\"text\\\","
              "\\\"content\\\":\\\"" ASKED "\\\"}]}]\"}}\n",
         HEAD "\"gen_ai.prompt.0.role\":\"system\",\"gen_ai.prompt.0.content\":\"" SYSTEM "\","
              "\"gen_ai.prompt.1.role\":\"user\","

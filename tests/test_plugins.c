@@ -168,7 +168,8 @@ static void broken_plugins_are_told_how(void **state)
         {"bad_beyond", "rules", "it wrote beyond the 16 bytes that alloc gave it"},
         {"bad_twice", "rules", "in destroy: free was given the same memory twice"},
         {"bad_piece", "rules", "it wrote beyond the 8 bytes of memory that each piece has"},
-        {"bad_option", "loads", "option share: its own default_text is refused: 1.5 is out of range"},
+        {"bad_option", "loads", "option share: its own default_text is refused: 1.5 is out of "
+                                "range"},
         {"bad_stray", "rules", "which count from 0"},
         {"bad_kind", "loads", "of kind 9, which this version"},
         {"bad_admits_none", "loads", "the hook admits is missing"},
@@ -203,7 +204,8 @@ static void broken_plugins_are_told_how(void **state)
 /* A policy in this program, as if it had been loaded. */
 static struct kvc_plugin in_program(const struct kvc_evict_ops *ops)
 {
-    struct kvc_plugin p = {.path = "(test)", .policy = {.kind = KVC_POLICY_EVICTION, .name = "test", .summary = "test"}};
+    struct kvc_plugin p = {.path = "(test)", .policy = {.kind = KVC_POLICY_EVICTION, .name = "test",
+                                                        .summary = "test"}};
     p.ops.evict = *ops;
     return p;
 }
@@ -230,7 +232,8 @@ static kvc_piece lowest(const struct kvc_host *host, void *state,
     return host->lowest(host);
 }
 
-/* Farthest next use goes; no policy that refuses nothing hits more, and opt, which may refuse, does. */
+/* Farthest next use goes; no policy that refuses nothing hits more, and opt, which may refuse,
+ * does. */
 static void an_oracle_comes_between_lru_and_opt(void **state)
 {
     static const struct kvc_evict_ops ops = {.struct_size = sizeof(ops), .flags = KVC_EVICT_ORACLE,
@@ -276,7 +279,8 @@ static void free_ages(const struct kvc_host *host, void *state)
     host->free(host, state);
 }
 
-static void expire(const struct kvc_host *host, void *state, const struct kvc_policy_request *request)
+static void expire(const struct kvc_host *host, void *state,
+                   const struct kvc_policy_request *request)
 {
     struct ages *a = state;
     a->now_ns = request->time_ns;
@@ -294,7 +298,8 @@ static void store_aged(const struct kvc_host *host, void *state, kvc_piece piece
     const struct ages *a = state;
     const struct kvc_piece_info *info = host->info(host, piece);
     (void)ghost;
-    if (info->stored_ns != a->now_ns || info->touched_request != a->request || info->hi <= info->lo ||
+    if (info->stored_ns != a->now_ns || info->touched_request != a->request ||
+        info->hi <= info->lo ||
         info->depth != host->seg_depth[info->segment] + info->lo || !info->resident || info->pinned)
         (host->fail)(host, "info is wrong");
     host->put(host, 0, piece);

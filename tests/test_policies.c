@@ -31,7 +31,8 @@ static void policies_are_found_by_any_spelling_of_their_name(void **state)
         assert_non_null(kvc_router_named(*n)->pick);
         assert_non_null(kvc_policy_find(KVC_POLICY_ROUTING, *n)->summary);
     }
-    assert_ptr_equal(kvc_policy_find(KVC_POLICY_ROUTING, "Round_Robin"), kvc_policy_find(KVC_POLICY_ROUTING, "round-robin"));
+    assert_ptr_equal(kvc_policy_find(KVC_POLICY_ROUTING, "Round_Robin"),
+                     kvc_policy_find(KVC_POLICY_ROUTING, "round-robin"));
     assert_null(kvc_policy_find(KVC_POLICY_ROUTING, "magic"));
     assert_int_equal(kvc_eviction_of("magic", &order, NULL), KVC_ERR_USAGE);
     assert_int_equal(kvc_eviction_of("lru", &order, NULL), KVC_OK);
@@ -106,7 +107,8 @@ static void prefix_minimises_queue_plus_own_prefill_at_weight_one(void **state)
 static void prefix_weight_moves_it_between_cache_and_queue(void **state)
 {
     (void)state;
-    struct kvc_route_view v[2] = {{.queued_tokens = 5000, .hit_tokens = 2000, .hit_tokens_any = 2000},
+    struct kvc_route_view v[2] =
+        {{.queued_tokens = 5000, .hit_tokens = 2000, .hit_tokens_any = 2000},
                                   {.queued_tokens = 1000}};
     assert_int_equal(route("prefix", 0, KVC_ID_NONE, v, 2, 0.0), 0);
     assert_int_equal(route("prefix", 0, KVC_ID_NONE, v, 2, 0.4), 0);
@@ -164,7 +166,8 @@ static void serve(struct toy *t, const char *router, uint64_t index, uint32_t to
         v->waiting = (uint32_t)((v->queued_tokens + 3999) / 4000);
         v->hit_tokens = v->hit_tokens_any = t->holds_shared[i] ? 512 : 0;
     }
-    uint32_t p = ops->pick(NULL, &r, t->view, t->n, 1.0, &t->rng), slot = (uint32_t)(index % DECODING);
+    uint32_t p = ops->pick(NULL, &r, t->view, t->n, 1.0, &t->rng);
+    uint32_t slot = (uint32_t)(index % DECODING);
     assert_true(p < t->n);
     if (t->decoding[slot].tokens) {
         t->view[t->decoding[slot].replica].context_tokens -= t->decoding[slot].tokens;

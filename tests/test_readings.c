@@ -263,7 +263,8 @@ static void what_is_none_of_them_is_refused(void **state)
  * its line, and the other counts. */
 static void what_makes_no_sense_is_left_out_and_named(void **state)
 {
-#define FIO(jobs) "{\"fio version\":\"fio-3.36\",\"global options\":{\"direct\":\"1\"},\"jobs\":[\n" \
+#define FIO(jobs)                                                                                  \
+    "{\"fio version\":\"fio-3.36\",\"global options\":{\"direct\":\"1\"},\"jobs\":[\n" \
     FIO_JOB("0", "\"rw\":\"read\"", SIDE("1000000", "100"), "") ",\n" jobs "]}"
     static const struct {
         const char *text, *words;
@@ -273,21 +274,26 @@ static void what_makes_no_sense_is_left_out_and_named(void **state)
         {FIO(FIO_JOB("1", "\"rw\":\"read\"", SIDE("-5", "100"), "")), "line 3: -0.05 bytes an"},
         {FIO(FIO_JOB("1", "\"rw\":\"read\"", SIDE("0", "0"), "")), "line 3: the job read and wrote "
          "nothing"},
-        {"nvbandwidth Version: v0.8\nRunning host_to_device_memcpy_ce.\nmemcpy CE (GB/s)\n    0    1\n"
+        {"nvbandwidth Version: v0.8\nRunning host_to_device_memcpy_ce.\nmemcpy CE (GB/s)\n    0    "
+         "1\n"
          " 0    55.37    nan\n", "line 5: host_to_device_memcpy_ce says \"nan\""},
         {"nvbandwidth Version: v0.8\nRunning host_to_device_memcpy_ce.\nmemcpy CE (GB/s)\n    0\n"
          " 0    55.37\nRunning device_to_host_memcpy_ce.\nmemcpy CE (Tb/s)\n    0\n 0    5.1\n",
          "line 9: device_to_host_memcpy_ce says \"5.1\", which is no bandwidth in a known unit"},
-        {" RDMA_Read BW Test\n #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n"
-         " 65536 1000 390.3 388.0 0.740\n 131072 1000 0 0 0\n", "line 4: 131072 bytes an operation"},
-        {" RDMA_Read BW Test\n #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n"
+        {" RDMA_Read BW Test\n #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] "
+         "MsgRate[Mpps]\n"
+         " 65536 1000 390.3 388.0 0.740\n 131072 1000 0 0 0\n",
+         "line 4: 131072 bytes an operation"},
+        {" RDMA_Read BW Test\n #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] "
+         "MsgRate[Mpps]\n"
          " 65536 1000 390.3 388.0 0.740\n 131072 1000 48500 48500 0.370\n",
          "line 4: bandwidth and messages a second are a factor of 125 apart"},
         {"Op type : READ\nBlock Size (B)      Batch Size     B/W (GB/Sec)   Avg Lat. (us)\n"
          "4096                1              0.027182       602.8\n"
          "8192                1              nan            602.8\n", "line 4: 8192 bytes an"},
-        {"{\"schema\":\"kvcast.profile.v1\",\"measurements\":[\n{\"link\":\"gds\",\"op_bytes\":4096,"
-         "\"bytes_per_s\":1e9},\n{\"link\":\"gds\",\"op_bytes\":4096,\"bytes_per_s\":0}]}",
+        {"{\"schema\":\"kvcast.profile.v1\",\"measurements\":[\n{\"link\":\"gds\","
+         "\"op_bytes\":4096,\"bytes_per_s\":1e9},\n{\"link\":\"gds\",\"op_bytes\":4096,"
+         "\"bytes_per_s\":0}]}",
          "line 3: 4096 bytes an"},
     };
     (void)state;

@@ -195,7 +195,8 @@ static void centuries(void **state)
         struct kvc_error err = {0};
 
         sc->arrivals.scale = scale[i];
-        assert_int_equal(replay_run_lent(&r, t, sc, &options, &err), i == 2 ? KVC_OK : KVC_ERR_LIMIT);
+        assert_int_equal(replay_run_lent(&r, t, sc, &options, &err),
+                         i == 2 ? KVC_OK : KVC_ERR_LIMIT);
         if (i < 2)
             assert_non_null(strstr(err.text, "arrivals.scale"));
         kvc_result_destroy(r);

@@ -128,8 +128,10 @@ static void agrees_on_tenants(void **state)
 
 static const char *const all[] = {
     "lru", "fifo", "lfu", "plfu", "lenaware", "sieve", "s3fifo", "twoq", "arc", "ttl:ttl=750ms",
-    "ttlfixed:ttl=750ms", "lruk", "gdsf", "hyperbolic", "wtinylfu:window=0.2", "watermark", "random",
-    "radix", "costaware:tokens=16", "lirs:hir=0.3", "lecar", "priority:head=8", "thinktime:pause=300ms",
+    "ttlfixed:ttl=750ms", "lruk", "gdsf", "hyperbolic", "wtinylfu:window=0.2", "watermark",
+    "random",
+    "radix", "costaware:tokens=16", "lirs:hir=0.3", "lecar", "priority:head=8",
+    "thinktime:pause=300ms",
 };
 #define N_ALL (sizeof all / sizeof all[0])
 
@@ -198,7 +200,8 @@ static void one_block_hits_as_without_time(void **state)
         uint32_t n = make_prompts(rows, &rng, 1, 3 + 2 * i);
 
         for (size_t p = 0; p < N_ALL; p++)
-            if (strcmp(all[p], "watermark") != 0) /* its batches go before a request looks, or after */
+            if (strcmp(all[p], "watermark") != 0) /* its batches go before a request looks, or
+                                                     after */
                 same_hits(rows, n, 1 + (uint32_t)kvc_rng_below(&rng, 2 + i), all[p]);
     }
 }
@@ -220,7 +223,8 @@ static void whole_prompts_hit_as_without_time(void **state)
     }
 }
 
-/* Segments are only names of blocks, and steps may be jumped over; pools are in order at all times. */
+/* Segments are only names of blocks, and steps may be jumped over; pools are in order at all
+ * times. */
 static void segments_and_jumps_change_nothing(void **state)
 {
     struct kvc_scenario *base = replay_base_scenario();
@@ -314,8 +318,10 @@ static void broken_plugins_end_the_run(void **state)
     static const struct {
         const char *plugin, *text;
     } cases[] = {
-        {"bad_abi", "version 99 of the plug-in interface"}, {"bad_hook", "the hook victim is missing"},
-        {"bad_pinned", "the victim it named is pinned"}, {"bad_lost", "has it lost track of pieces?"},
+        {"bad_abi", "version 99 of the plug-in interface"}, {"bad_hook", "the hook victim is "
+                                                                         "missing"},
+        {"bad_pinned", "the victim it named is pinned"}, {"bad_lost", "has it lost track of "
+                                                                      "pieces?"},
         {"bad_dead", "is not resident"}, {"bad_nan", "rank was given NaN"},
     };
 
@@ -334,7 +340,8 @@ static void broken_plugins_end_the_run(void **state)
             snprintf(path, sizeof path, "%s/plugins/%s.so", folder, cases[i].plugin);
             assert_int_equal(kvc_scenario_set(sc, "tiers.dram.capacity", "1GiB", &err), KVC_OK);
             sc->tiers[0].capacity_bytes = 10 * 16 * replay_kv_bytes(sc);
-            assert_int_equal(kvc_scenario_set(sc, tier ? "tiers.dram.policy" : "policy", path, &err),
+            assert_int_equal(kvc_scenario_set(sc, tier ? "tiers.dram.policy" : "policy", path,
+                                              &err),
                              KVC_OK);
             sc->engine.kv_cache_memory_bytes = (16ull * 8 + 2) * replay_kv_bytes(sc);
             if (kvc_replay_run(&r, t, sc, NULL, &err) == KVC_OK)
@@ -362,6 +369,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(plugins_do_what_built_ins_do),
         cmocka_unit_test(broken_plugins_end_the_run)};
 
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - argv[0]) : 1, slash ? argv[0] : ".");
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - argv[0]) : 1,
+             slash ? argv[0] : ".");
     return cmocka_run_group_tests_name("replay_policies", tests, NULL, NULL);
 }

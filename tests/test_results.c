@@ -21,7 +21,8 @@ static int ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Nearest rank by its definition: the smallest value that at least p of the sample do not exceed. */
+/* Nearest rank by its definition: the smallest value that at least p of the sample do not
+ * exceed. */
 static double nearest_rank(const uint64_t *sorted, size_t n, unsigned percent)
 {
     size_t k = 0;

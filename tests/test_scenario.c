@@ -192,7 +192,8 @@ static void a_file_and_flags_say_the_same(void **state)
         "\"model\": \"llama-3.1-70b\", \"weights_dtype\": \"fp8\",\n"
         "\"cluster\": { \"gpu\": \"H200-SXM\", \"tp\": 8 },\n"
         "\"tiers\": { \"dram\": { \"capacity\": \"512GiB\",\n"
-        "  \"link\": { \"bandwidth\": \"400Gb/s\", \"latency\": \"5us\", \"efficiency\": 0.8 } } },\n"
+        "  \"link\": { \"bandwidth\": \"400Gb/s\", \"latency\": \"5us\", \"efficiency\": 0.8 } } },"
+        "\n"
         "\"tenants\": null, \"disaggregation\": null, \"slo\": { \"ttft_p99\": \"500ms\" } }");
     struct kvc_scenario *b = NULL;
     assert_int_equal(kvc_scenario_create(&b, NULL, NULL), KVC_OK);
@@ -334,12 +335,15 @@ static void engine_defaults_are_those_of_the_version(void **state)
 
 static void wrong_files_are_refused_with_line_and_key(void **state)
 {
-    static const struct { const char *text; int line; const char *field, *says; enum kvc_status st; } c[] = {
+    static const struct { const char *text; int line; const char *field,
+                          *says; enum kvc_status st; } c[] = {
         {"{\n\"modle\": \"x\"}", 2, "modle", "model", KVC_ERR_INPUT},
         {"{\n\n\"tiers\": {\n \"dram\": { \"capcity\": \"1GiB\" } } }", 4, "tiers.dram.capcity",
          "tiers.dram.capacity", KVC_ERR_INPUT},
-        {"{\"tiers\": {\"ssd\": {\"capacity\": \"1GiB\"}}}", 1, "tiers.ssd", "unknown", KVC_ERR_INPUT},
-        {"{\"tiers\": {\"dram\": {\"capacity\": 5}}}", 1, "tiers.dram.capacity", "no unit", KVC_ERR_INPUT},
+        {"{\"tiers\": {\"ssd\": {\"capacity\": \"1GiB\"}}}", 1, "tiers.ssd", "unknown",
+         KVC_ERR_INPUT},
+        {"{\"tiers\": {\"dram\": {\"capacity\": 5}}}", 1, "tiers.dram.capacity", "no unit",
+         KVC_ERR_INPUT},
         {"{\"tiers\": {\"dram\": \"5GiB\"}}", 1, "tiers.dram", "group", KVC_ERR_INPUT},
         {"{\"tiers\": {\"hbm\": null}}", 1, "tiers.hbm", "group", KVC_ERR_INPUT},
         {"{\"cluster\": {\"tp\": 0}}", 1, "cluster.tp", "between 1 and", KVC_ERR_INPUT},
@@ -350,19 +354,26 @@ static void wrong_files_are_refused_with_line_and_key(void **state)
         {"{\"cluster\": {\"gpu\": \"h200-smx\"}}", 1, "cluster.gpu", "h200_sxm", KVC_ERR_INPUT},
         {"{\"engine\": {\"gpu_memory_utilization\": 1.2}}", 1, "engine.gpu_memory_utilization",
          "between", KVC_ERR_INPUT},
-        {"{\"engine\": {\"preset\": \"mooncake\"}}", 1, "engine.preset", "not modelled", KVC_ERR_UNSUPPORTED},
-        {"{\"disaggregation\": {\"prefill\": 1}}", 1, "disaggregation", "not yet", KVC_ERR_UNSUPPORTED},
-        {"{\"tenants\": {\n\"gold\": {\"qota\": 0.5}}}", 2, "tenants.gold.qota", "quota", KVC_ERR_INPUT},
-        {"{\"tenants\": {\"gold\": {\"quota\": 1.5}}}", 1, "tenants.gold.quota", "share", KVC_ERR_INPUT},
+        {"{\"engine\": {\"preset\": \"mooncake\"}}", 1, "engine.preset", "not modelled",
+         KVC_ERR_UNSUPPORTED},
+        {"{\"disaggregation\": {\"prefill\": 1}}", 1, "disaggregation", "not yet",
+         KVC_ERR_UNSUPPORTED},
+        {"{\"tenants\": {\n\"gold\": {\"qota\": 0.5}}}", 2, "tenants.gold.qota", "quota",
+         KVC_ERR_INPUT},
+        {"{\"tenants\": {\"gold\": {\"quota\": 1.5}}}", 1, "tenants.gold.quota", "share",
+         KVC_ERR_INPUT},
         {"{\"tenants\": {\"gold\": {\"quota\": \"5 apples\"}}}", 1, "tenants.gold.quota", "apples",
          KVC_ERR_INPUT},
-        {"{\"tenants\": {\"gold\": {\"reserve\": {\"ram\": 0.5}}}}", 1, "tenants.gold.reserve.ram", "dram",
+        {"{\"tenants\": {\"gold\": {\"reserve\": {\"ram\": 0.5}}}}", 1, "tenants.gold.reserve.ram",
+         "dram",
          KVC_ERR_INPUT},
-        {"{\"tenants\": {\"gold\": {\"quota_mode\": \"firm\"}}}", 1, "tenants.gold.quota_mode", "hard",
+        {"{\"tenants\": {\"gold\": {\"quota_mode\": \"firm\"}}}", 1, "tenants.gold.quota_mode",
+         "hard",
          KVC_ERR_INPUT},
         {"{\"tenants\": {\"gold\": {\"quota\": {\"nvme\": 1.5}}}}", 1, "tenants.gold.quota.nvme",
          "share", KVC_ERR_INPUT},
-        {"{\"tenants\": {\"gold\": {\"ttl\": \"0s\"}}}", 1, "tenants.gold.ttl", "null", KVC_ERR_INPUT},
+        {"{\"tenants\": {\"gold\": {\"ttl\": \"0s\"}}}", 1, "tenants.gold.ttl", "null",
+         KVC_ERR_INPUT},
         {"{\"tenants\": {\"gold\": {\"ttl\": 30}}}", 1, "tenants.gold.ttl", "unit", KVC_ERR_INPUT},
         {"{\"tenants\": {\"gold\": 7}}", 1, "tenants.gold", "object", KVC_ERR_INPUT},
         {"{\"tenants\": [1]}", 1, "tenants", "object", KVC_ERR_INPUT},
@@ -373,7 +384,8 @@ static void wrong_files_are_refused_with_line_and_key(void **state)
         {"[1]", 1, "", "object", KVC_ERR_INPUT},
         {"{\"model\": \"a\",\n\"model\": \"b\"}", 2, "model", "twice", KVC_ERR_INPUT},
         {"", 0, "", "empty", KVC_ERR_INPUT},
-        {"{\"tiers\": {\"dram\": {\"link\": \"pcie9\"}}}", 1, "tiers.dram.link", "not known", KVC_ERR_INPUT},
+        {"{\"tiers\": {\"dram\": {\"link\": \"pcie9\"}}}", 1, "tiers.dram.link", "not known",
+         KVC_ERR_INPUT},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
@@ -383,7 +395,8 @@ static void wrong_files_are_refused_with_line_and_key(void **state)
         enum kvc_status st = kvc_scenario_load(&s, temp_file, &err);
         if (st != c[i].st || err.line != (uint64_t)c[i].line || strcmp(err.field, c[i].field) ||
             !strstr(err.text, c[i].says) || strcmp(err.file, temp_file) || s)
-            fail_msg("%s\n-> %d %s:%" PRIu64 ":%s: %s", c[i].text, st, err.file, err.line, err.field,
+            fail_msg("%s\n-> %d %s:%" PRIu64 ":%s: %s", c[i].text, st, err.file, err.line,
+                     err.field,
                      err.text);
     }
 }
@@ -490,11 +503,13 @@ static void scenarios_and_logs_are_told_apart(void **state)
         {"// mine\n{\"model\": \"x\"}", true},
         {"{ // mine\n\"model\": \"x\"}", true},
         {"{\"tiers\": {}}", true},
-        {"{\"timestamp\": 0, \"input_length\": 5, \"output_length\": 1, \"hash_ids\": [0]}\n", false},
+        {"{\"timestamp\": 0, \"input_length\": 5, \"output_length\": 1, \"hash_ids\": [0]}\n",
+         false},
         {"{\"timestamp\": 0, \"input_length\": 5}\n{\"timestamp\": 1}\n", false},
         {"{\"modell\": 1}", true}, /* the rest by the name, which ends in .json */
         /* rows of logs with keys that scenarios have, too */
-        {"{\"timestamp\": 0, \"input_length\": 5, \"output_length\": 1, \"model\": \"m\"}\n", false},
+        {"{\"timestamp\": 0, \"input_length\": 5, \"output_length\": 1, \"model\": \"m\"}\n",
+         false},
         {"{\"startTime\":\"2026-01-01T00:00:00Z\",\"prompt_tokens\":1,\"completion_tokens\":1,"
          "\"spend\":0,\"api_key\":\"k\",\"call_type\":\"c\",\"model\":\"m\"}\n", false},
         {"{\"id\":\"s\",\"models\":[\"m\"],\"block_size\":64,\"requests\":[{\"t\":0,\"type\":\"n\","

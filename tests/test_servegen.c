@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Requests drawn from ServeGen's models have the models' counts exactly, and their gaps' and
- * lengths' laws within five standard errors, or the chi-square that chance gives once in a million. */
+ * lengths' laws within five standard errors, or the chi-square that chance gives once in a
+ * million. */
 #include "base/json.h"
 #include "tests/trace_files.h"
 #include "traces/synthetic/servegen.h"
@@ -109,8 +110,9 @@ static void parse(struct rows *out, const char *path)
     while (fgets(line, sizeof(line), f)) {
         struct row r;
         double ms;
-        assert_int_equal(sscanf(line, "{\"timestamp\": %lf, \"input_length\": %u, \"output_length\": "
-                                "%u, \"tenant\": \"client-%u\"}", &ms, &r.input, &r.output,
+        assert_int_equal(sscanf(line, "{\"timestamp\": %lf, \"input_length\": %u, "
+                                      "\"output_length\": %u, \"tenant\": "
+                                      "\"client-%u\"}", &ms, &r.input, &r.output,
                                 &r.client), 4);
         r.s = ms / 1000;
         assert_true(r.s >= before);
@@ -152,7 +154,8 @@ static const char *hand_made(void)
                "{\"0\": {\"input_tokens\": \"{10: 0.5, 20: 0.3, 1000: 0.2}\", \"output_tokens\": "
                "\"{1: 0.25, 400: 0.75}\"}, \"1200\": {\"input_tokens\": \"{7: 1.0}\", "
                "\"output_tokens\": \"{0: 1.0}\"}}");
-    model_file("chunk-7-trace.csv", "0,80,3,Weibull,0.6,9\n600,10,1,Weibull,1.5,9\n1200,0,0,,0,0\n");
+    model_file("chunk-7-trace.csv",
+               "0,80,3,Weibull,0.6,9\n600,10,1,Weibull,1.5,9\n1200,0,0,,0,0\n");
     model_file("chunk-7-dataset.json",
                "{\"0\": {\"text_tokens\": \"{100: 1.0}\", \"image_count\": \"{0: 0.5, 2: 0.5}\", "
                "\"image_tokens\": \"{500: 0.5, 700: 0.5}\", \"output_tokens\": \"{5: 1.0}\"}}");
@@ -335,7 +338,8 @@ static void wrong_models_are_refused(void **state)
                      KVC_ERR_USAGE);
     assert_int_equal(kvc_servegen_write(&c, "Makefile", trace_path("no"), NULL, &err),
                      KVC_ERR_INPUT);
-    assert_int_equal(kvc_servegen_write(&c, "nowhere", trace_path("no"), NULL, &err), KVC_ERR_INPUT);
+    assert_int_equal(kvc_servegen_write(&c, "nowhere", trace_path("no"), NULL, &err),
+                     KVC_ERR_INPUT);
     assert_non_null(strstr(trace_import_error(trace_text("chunk-3-trace.csv", row), NULL),
                            "kvcast gen servegen"));
     unlink(trace_path("chunk-3-trace.csv"));
@@ -381,7 +385,8 @@ static void check_real(const char *path, uint64_t from_s, uint64_t duration_s, s
             double start = (double)w->start_s - (double)from_s, mean, square, one, sq;
             if (start < 0 || start >= (double)duration_s)
                 continue;
-            const struct kvc_servegen_lengths *l = kvc_servegen_lengths_at(&m.client[i], w->start_s);
+            const struct kvc_servegen_lengths *l =
+                kvc_servegen_lengths_at(&m.client[i], w->start_s);
             size_t n = gaps_of(&rows, m.client[i].number, start, start + 600, gap);
             assert_int_equal(n, l ? (size_t)(w->per_s * 600 + 0.5) : 0);
             seen += n;
@@ -390,7 +395,8 @@ static void check_real(const char *path, uint64_t from_s, uint64_t duration_s, s
             moments(&l->field[KVC_SG_OUTPUT], &mean, &square);
             out_mean += (double)n * mean;
             out_var += (double)n * (square - mean * mean);
-            moments(&l->field[l->field[KVC_SG_INPUT].n ? KVC_SG_INPUT : KVC_SG_TEXT], &mean, &square);
+            moments(&l->field[l->field[KVC_SG_INPUT].n ? KVC_SG_INPUT : KVC_SG_TEXT], &mean,
+                    &square);
             in_mean += (double)n * mean;
             in_var += (double)n * (square - mean * mean);
             moments(&l->field[KVC_SG_IMAGE_COUNT], &mean, &square);

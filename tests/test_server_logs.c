@@ -100,7 +100,8 @@ static void requests_of_old_versions_bring_their_tokens(void **state)
     kvc_trace_path(t, t->prompt_seg[0], path);
     assert_int_equal(path[0], t->prompt_seg[2]);
     assert_int_not_equal(path[0], t->prompt_seg[1]);
-    assert_int_equal(log_tally(&r, "cuts short"), 1); /* as many characters as tokens: max_log_len */
+    assert_int_equal(log_tally(&r, "cuts short"), 1); /* as many characters as tokens:
+                                                         max_log_len */
     assert_int_equal(r.unknown_output, 2); /* of an answer that is not logged: unknown, not 0 */
     assert_int_equal(r.zero_output, 0);
     assert_false(kvc_trace_output_known(t, 1) || kvc_trace_output_known(t, 2));
@@ -214,9 +215,10 @@ static void requests_in_json_and_in_text_agree(void **state)
         "'e2e_latency': 4.0}}\n",
         /* --export-metrics-to-file, in the order of ends; without an arrival, the end less the
          * latency */
-        "{\"request_parameters\":\"{\\\"rid\\\":\\\"b\\\",\\\"input_ids\\\":[1,2,3,4]}\",\"id\":\"b\","
-        "\"finish_reason\":{\"type\":\"abort\"},\"prompt_tokens\":4,\"completion_tokens\":9,"
-        "\"cached_tokens\":3,\"e2e_latency\":1.5,\"request_finished_ts\":1772438403.0}\n"
+        "{\"request_parameters\":\"{\\\"rid\\\":\\\"b\\\",\\\"input_ids\\\":[1,2,3,4]}\","
+        "\"id\":\"b\",\"finish_reason\":{\"type\":\"abort\"},\"prompt_tokens\":4,"
+        "\"completion_tokens\":9,\"cached_tokens\":3,\"e2e_latency\":1.5,"
+        "\"request_finished_ts\":1772438403.0}\n"
         "{\"request_parameters\":\"{\\\"rid\\\":\\\"a\\\",\\\"input_ids\\\":[1,2,3,4,5],"
         "\\\"sampling_params\\\":{\\\"stop\\\":null}}\",\"id\":\"a\",\"finish_reason\":"
         "{\"type\":\"stop\",\"matched\":2},\"prompt_tokens\":5,\"completion_tokens\":7,"
@@ -273,8 +275,8 @@ static void exported_metrics_say_what_they_can(void **state)
     memset(words, 'w', sizeof(words));
     memcpy(words + 1000, " ... ", 5);
     snprintf(log, sizeof(log),
-             "{\"request_parameters\":\"{\\\"rid\\\":\\\"a\\\"}\",\"id\":\"a\",\"prompt_tokens\":50,"
-             "\"completion_tokens\":7,\"request_received_ts\":1772438400.25}\n"
+             "{\"request_parameters\":\"{\\\"rid\\\":\\\"a\\\"}\",\"id\":\"a\","
+             "\"prompt_tokens\":50,\"completion_tokens\":7,\"request_received_ts\":1772438400.25}\n"
              "{\"request_parameters\":\"{\\\"text\\\":\\\"%.2200s\\\"}\",\"id\":\"b\","
              "\"prompt_tokens\":550,\"completion_tokens\":7,\"request_received_ts\":1772438401.5}\n"
              "{\"request_parameters\":\"{}\",\"id\":\"c\",\"prompt_tokens\":5,"

@@ -98,9 +98,9 @@ static void events_tell_by_tokens(void **state)
                    "{\"topic\":\"b\",\"seq\":1,\"payload\":[2,[[\"BlockStored\",[7,8],null,"
                    "[1,2,3,4,5,6,7,8],4],[\"BlockStored\",[9],8,[1,2,3,4],4]],0]}\n"
                    /* the same tokens behind others, of an adapter, and with a salt: not the same */
-                   "{\"topic\":\"c\",\"seq\":1,\"payload\":[3,[[\"BlockStored\",[21],null,[5,6,7,8],4],"
-                   "[\"BlockStored\",[22],null,[1,2,3,4],4,3],"
-                   "[\"BlockStored\",[23],null,[1,2,3,4],4,null,\"GPU\",null,[[\"salt\"]]]],0]}\n"),
+                   "{\"topic\":\"c\",\"seq\":1,\"payload\":[3,[[\"BlockStored\",[21],null,[5,6,7,"
+                   "8],4],[\"BlockStored\",[22],null,[1,2,3,4],4,3],[\"BlockStored\",[23],null,[1,"
+                   "2,3,4],4,null,\"GPU\",null,[[\"salt\"]]]],0]}\n"),
         0, &r);
     assert_int_equal(r.key_instances, 3);
     assert_int_equal(r.key_copied_blocks, 2);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Block ids of texts against a twin that goes byte by byte and compares whole prefixes: two ids are
- * equal exactly where all before the block's end is. And SipHash against a plain one and CPython's. */
+ * equal exactly where all before the block's end is. And SipHash against a plain one and
+ * CPython's. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "traces/import/intern.h"

@@ -35,12 +35,17 @@ static void agent_rows(void **state)
 {
     (void)state;
     struct kvc_trace *t = import(trace_text("agent",
-        "{\"timestamp\": 1761000000000000, \"input\": \"hello\", \"output\": \"1234\", \"session_id\": \"a\"}\n"
-        "{\"timestamp\": 1761000001500000, \"input\": \"hello\\nbot: 1234\\nand\", \"output\": \"\", \"session_id\": \"a\"}\n"
-        "{\"timestamp\": 1761000002000000, \"input\": \"h\\u00e9llo\", \"output\": \"x\", \"session_id\": \"b\"}\n"
-        "{\"timestamp\": 1761000003000000, \"input\": \"\", \"output\": \"x\", \"session_id\": \"b\"}\n"
+        "{\"timestamp\": 1761000000000000, \"input\": \"hello\", \"output\": \"1234\", "
+        "\"session_id\": \"a\"}\n"
+        "{\"timestamp\": 1761000001500000, \"input\": \"hello\\nbot: 1234\\nand\", \"output\": "
+        "\"\", \"session_id\": \"a\"}\n"
+        "{\"timestamp\": 1761000002000000, \"input\": \"h\\u00e9llo\", \"output\": \"x\", "
+        "\"session_id\": \"b\"}\n"
+        "{\"timestamp\": 1761000003000000, \"input\": \"\", \"output\": \"x\", \"session_id\": "
+        "\"b\"}\n"
         "{\"timestamp\": 1761000003000000, \"output\": \"x\", \"session_id\": \"b\"}\n"
-        "{\"timestamp\": 1761000003000000, \"input\": [1], \"output\": \"x\", \"session_id\": \"b\"}\n"), 1, "bytes:1");
+        "{\"timestamp\": 1761000003000000, \"input\": [1], \"output\": \"x\", \"session_id\": "
+        "\"b\"}\n"), 1, "bytes:1");
     assert_int_equal(report.bad, 3);
     assert_int_equal(t->n_requests, 3);
     assert_true(t->arrival_ns[1] == 1500000000);
@@ -58,18 +63,22 @@ static void inputs_without_answers(void **state)
     (void)state;
     kvc_trace_destroy(import(trace_text("agent",
         "{\"timestamp\": 1, \"input\": \"hello\", \"output\": \"1234\", \"session_id\": \"a\"}\n"
-        "{\"timestamp\": 2, \"input\": \"hello and more\", \"output\": \"5\", \"session_id\": \"a\"}\n"), 1, "bytes:1"));
-    assert_true(log_note(&report, "1 inputs go on from the session's input before, none with the answer"));
+        "{\"timestamp\": 2, \"input\": \"hello and more\", \"output\": \"5\", \"session_id\": "
+        "\"a\"}\n"), 1, "bytes:1"));
+    assert_true(log_note(&report, "1 inputs go on from the session's input before, none with the "
+                                  "answer"));
 }
 
 static void aibrix_rows(void **state)
 {
     (void)state;
     struct kvc_trace *t = import(trace_text("aibrix",
-        "{\"timestamp\": 21, \"requests\": [{\"Prompt Length\": 4, \"Output Length\": 2, \"prompt\": \"12345678\"},"
-        " {\"Prompt Length\": 5, \"Output Length\": 3, \"prompt\": \"1234567890\"}]}\n"
+        "{\"timestamp\": 21, \"requests\": [{\"Prompt Length\": 4, \"Output Length\": 2, "
+        "\"prompt\": \"12345678\"}, {\"Prompt Length\": 5, \"Output Length\": 3, \"prompt\": "
+        "\"1234567890\"}]}\n"
         "{\"timestamp\": 30, \"requests\": []}\n"
-        "{\"timestamp\": 40, \"requests\": [{\"Prompt Length\": 6, \"Output Length\": 1, \"prompt\": null}, 7]}\n"), 2, NULL);
+        "{\"timestamp\": 40, \"requests\": [{\"Prompt Length\": 6, \"Output Length\": 1, "
+        "\"prompt\": null}, 7]}\n"), 2, NULL);
     assert_int_equal(report.rows, 5);
     assert_int_equal(report.bad, 1);
     assert_int_equal(t->n_requests, 3);

@@ -71,7 +71,8 @@ static void what_is_not_a_quantity_is_refused_and_left_alone(void **state)
                                         "0x10B", "80GiBs", "80GB/s", "1,5GB", "20EB", "NaN", "01GB",
                                         "18446744073709551616B", "99999999PiB", " 80GB"};
     static const char *const times[] = {"", "5", "ms", "5sec", "-5s", "1e12d", "1:30", "5GB", "5S"};
-    static const char *const rates[] = {"", "5", "5GB", "400Gb", "-1GB/s", "1e400GB/s", "5/s", "GB/s"};
+    static const char *const rates[] = {"", "5", "5GB", "400Gb", "-1GB/s", "1e400GB/s", "5/s",
+                                        "GB/s"};
     (void)state;
     for (size_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++) {
         uint64_t v = 42;

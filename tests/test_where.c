@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A part of a trace, by hand, and when memory runs out; tests/cli_where.sh holds parts against logs. */
+ * A part of a trace, by hand, and when memory runs out; tests/cli_where.sh holds parts against
+ * logs. */
 #include "base/alloc.h"
 #include "tests/trace_files.h"
 #include "traces/where.h"
@@ -12,10 +13,14 @@
 #include <cmocka.h>
 
 static const char log_text[] =
-    "{\"timestamp\": 1000, \"input_length\": 30, \"output_length\": 1, \"hash_ids\": [1, 2, 3], \"tenant\": \"a\"}\n"
-    "{\"timestamp\": 2000, \"input_length\": 30, \"output_length\": 1, \"hash_ids\": [1, 4, 5], \"tenant\": \"b\"}\n"
-    "{\"timestamp\": 3000, \"input_length\": 30, \"output_length\": 1, \"hash_ids\": [6, 7, 8], \"tenant\": \"b\"}\n"
-    "{\"timestamp\": 4000, \"input_length\": 30, \"output_length\": 1, \"hash_ids\": [1, 2, 9], \"tenant\": \"c\"}\n"
+    "{\"timestamp\": 1000, \"input_length\": 30, \"output_length\": 1, \"hash_ids\": [1, 2, 3], "
+    "\"tenant\": \"a\"}\n"
+    "{\"timestamp\": 2000, \"input_length\": 30, \"output_length\": 1, \"hash_ids\": [1, 4, 5], "
+    "\"tenant\": \"b\"}\n"
+    "{\"timestamp\": 3000, \"input_length\": 30, \"output_length\": 1, \"hash_ids\": [6, 7, 8], "
+    "\"tenant\": \"b\"}\n"
+    "{\"timestamp\": 4000, \"input_length\": 30, \"output_length\": 1, \"hash_ids\": [1, 2, 9], "
+    "\"tenant\": \"c\"}\n"
     "{\"timestamp\": 6000, \"input_length\": 20, \"output_length\": 1, \"hash_ids\": [1, 2]}\n";
 
 static void what_is_left_is_whole(void **state)

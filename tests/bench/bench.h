@@ -31,7 +31,8 @@ static inline void bench_sort(double *v, size_t n)
 }
 
 /* Imports the log to out five times and prints the row of the table: MB of unit per CPU second,
- * median and half the spread in percent. all_plain: a row that is bad or read the slow way fails. */
+ * median and half the spread in percent. all_plain: a row that is bad or read the slow way
+ * fails. */
 static inline int bench_import(const char *name, const char *log, const char *out,
                                const char *unit, bool all_plain, const char *goal)
 {
@@ -43,7 +44,8 @@ static inline int bench_import(const char *name, const char *log, const char *ou
         double begin = bench_cpu_s();
         if (kvc_trace_import(&t, &log, 1, NULL, &r, &err) != KVC_OK ||
             kvc_trace_save(t, out, &err) != KVC_OK || (all_plain && (r.bad || r.odd))) {
-            fprintf(stderr, "%s: %s\n", name, err.text[0] ? err.text : "a row was read the slow way");
+            fprintf(stderr, "%s: %s\n", name, err.text[0] ? err.text : "a row was read the slow "
+                                                                       "way");
             kvc_trace_destroy(t);
             return 1;
         }

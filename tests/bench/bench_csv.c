@@ -49,7 +49,8 @@ static bool write_days(FILE *f, char *text, size_t n)
         struct tm tm;
         gmtime_r(&at, &tm);
         strftime(date, sizeof(date), "%Y-%m-%d", &tm);
-        for (char *row = rows; row < text + n; row = memchr(row, '\n', (size_t)(text + n - row)) + 1)
+        for (char *row = rows; row < text + n;
+             row = memchr(row, '\n', (size_t)(text + n - row)) + 1)
             memcpy(row, date, 10);
         ok = fwrite(rows, 1, (size_t)(text + n - rows), f) == (size_t)(text + n - rows);
     }
@@ -77,8 +78,8 @@ int main(void)
     if (f && fclose(f) != 0)
         ok = false;
     kvc_free(text);
-    int rc = ok ? bench_import("import, Azure CSV, conversation x 420 (302 MB)", log, out, "CSV", true,
-                               ">=400") : fail("can't make the log");
+    int rc = ok ? bench_import("import, Azure CSV, conversation x 420 (302 MB)", log, out, "CSV",
+                               true, ">=400") : fail("can't make the log");
     unlink(log);
     unlink(out);
     rmdir(folder);

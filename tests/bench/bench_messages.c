@@ -63,7 +63,8 @@ static bool write_log(const char *path)
             fprintf(f, "{\"session_id\":\"s%d\",\"timestamp\":%d,\"model\":\"m\",\"messages\":[", s,
                     turn * 60000 + s * 17);
             fwrite(h, 1, used[s], f);
-            fprintf(f, "],\"usage\":{\"prompt_tokens\":%zu,\"completion_tokens\":150}}\n", used[s] / 4);
+            fprintf(f, "],\"usage\":{\"prompt_tokens\":%zu,\"completion_tokens\":150}}\n",
+                    used[s] / 4);
         }
     }
     bool ok = f && history && !ferror(f);
@@ -80,7 +81,9 @@ int main(void)
         return fail("no temporary folder");
     snprintf(log, sizeof(log), "%s/log.jsonl", folder);
     snprintf(out, sizeof(out), "%s/t.kvt", folder);
-    int rc = write_log(log) ? bench_import("import, OpenAI messages, hashed", log, out, "JSON", true, ">=250") : fail("can't make the log");
+    int rc = write_log(log)
+                 ? bench_import("import, OpenAI messages, hashed", log, out, "JSON", true, ">=250")
+                 : fail("can't make the log");
     unlink(log);
     unlink(out);
     rmdir(folder);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * bench_policies [TRACE]: policies without time at one capacity, in process, on the whole
- * kv-cache-tester corpus: block touches per CPU second of each. Median of several; lines as tools/bench.sh takes them. */
+ * kv-cache-tester corpus: block touches per CPU second of each. Median of several; lines as
+ * tools/bench.sh takes them. */
 #include "sim/ceiling/ceiling.h"
 #include "tests/bench/bench.h"
 

@@ -127,7 +127,8 @@ int main(void)
     }
     for (int i = 0; i < ROUNDS; i++)
         ratio[i] = cpu_of_run(ten, sc, true, &events) / cpu_of_run(one, sc, true, &events);
-    print_row("full replay, conversation trace, 8 x (8 x H100)", full, "requests / CPU s", ">=50000");
+    print_row("full replay, conversation trace, 8 x (8 x H100)", full, "requests / CPU s",
+              ">=50000");
     print_row("the same without bounds and capacity curve", bare, "requests / CPU s", "-");
     print_row("its events", boundaries, "events", "-");
     print_row("peak memory of the process so far", memory, "MiB", "<=150");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * bench_shuffled [MILLIONS]: policies on prompts that share little, with ids in no order: 50 M block
- * touches over segments of about 5 blocks, imported in process. What they take of memory, and time
- * against block size: the same prompts in blocks of 512 tokens and of 16, at equal bytes. Lines as
- * tools/bench.sh takes them. */
+ * bench_shuffled [MILLIONS]: policies on prompts that share little, with ids in no order: 50 M
+ * block touches over segments of about 5 blocks, imported in process. What they take of memory, and
+ * time against block size: the same prompts in blocks of 512 tokens and of 16, at equal bytes.
+ * Lines as tools/bench.sh takes them. */
 #include "base/rng.h"
 #include "policies/eviction/runs_internal.h"
 #include "sim/ceiling/ceiling.h"

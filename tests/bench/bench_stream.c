@@ -108,7 +108,8 @@ static int pipe_through(uint64_t bytes, uint64_t forget_ns)
 
 static int corpus(void)
 {
-    const char *log = "../shared/traces/kv-cache-tester/traces.tar.zst", *out = "/tmp/kvcast-bench.kvt";
+    const char *log = "../shared/traces/kv-cache-tester/traces.tar.zst";
+    const char *out = "/tmp/kvcast-bench.kvt";
     struct kvc_trace *t = NULL;
     struct kvc_error err = { 0 };
     struct stat st;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Fuzz target: a tokenizer.json, a NUL byte, a text. What opens must encode it twice the same
- * way, and the ids that half of it calls stable must be those of the whole. tools/fuzz.sh builds and runs it. */
+ * Fuzz target: a tokenizer.json, a NUL byte, a text. What opens must encode it twice the same way,
+ * and the ids that half of it calls stable must be those of the whole. tools/fuzz.sh builds and
+ * runs it. */
 #include "base/alloc.h"
 #include "traces/tokenizer/tokenizer.h"
 

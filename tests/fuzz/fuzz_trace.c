@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Fuzz target: a whole file as kvc_trace_open sees it: log, packed log or .kvt. What opens must survive a walk over all its paths. */
+ * Fuzz target: a whole file as kvc_trace_open sees it: log, packed log or .kvt. What opens must
+ * survive a walk over all its paths. */
 #include "traces/trace.h"
 
 #include <stdio.h>

@@ -40,7 +40,8 @@ static kvc_piece victim(const struct kvc_host *host, void *state,
 #endif
 
 static const struct kvc_evict_ops ops = {
-    .struct_size = OPS_SIZE, .queues = 1, .stored = STORED, .touched = TOUCHED, .victim = VICTIM, MORE};
+    .struct_size = OPS_SIZE, .queues = 1, .stored = STORED, .touched = TOUCHED, .victim = VICTIM,
+    MORE};
 
 #define KIND KVC_POLICY_EVICTION
 #include "bad_policy.h"

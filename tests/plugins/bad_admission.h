@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the admission policies that break one rule each have in common: they store all, but for what they
- * say otherwise before they include this. */
+ * What the admission policies that break one rule each have in common: they store all, but for what
+ * they say otherwise before they include this. */
 #include <kvcast/policy.h>
 
 #ifndef ADMITS

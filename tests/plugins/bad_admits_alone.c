@@ -6,7 +6,8 @@ static uint32_t answer(const struct kvc_admission_host *host, const void *state,
                        const struct kvc_policy_request *request, uint32_t segment)
 {
     (void)state;
-    return host->seg_depth[segment] < host->seg_blocks[request->segment] ? host->seg_blocks[segment] : 0;
+    bool stores = host->seg_depth[segment] < host->seg_blocks[request->segment];
+    return stores ? host->seg_blocks[segment] : 0;
 }
 
 #define ADMITS answer

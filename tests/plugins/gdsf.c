@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * gdsf as a plug-in (Cherkasova, HP 1998), each block of size and cost 1: touches since stored, above
- * what the last victim had. */
+ * gdsf as a plug-in (Cherkasova, HP 1998), each block of size and cost 1: touches since stored,
+ * above what the last victim had. */
 #include <kvcast/policy.h>
 
 struct gdsf {

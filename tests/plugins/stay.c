@@ -35,7 +35,8 @@ static uint32_t pick(void *state, const struct kvc_route_request *request,
                      uint64_t *rng)
 {
     struct stay *s = state;
-    uint32_t *last = &s->replica[request->session % SESSIONS], best = (uint32_t)(request->index % n);
+    uint32_t *last = &s->replica[request->session % SESSIONS];
+    uint32_t best = (uint32_t)(request->index % n);
     (void)load_weight, (void)rng;
     for (uint32_t i = 0; i < n; i++)
         if (requests(&views[i]) < requests(&views[best]))

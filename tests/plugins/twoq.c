@@ -96,7 +96,8 @@ static void removed(const struct kvc_host *host, void *state, kvc_piece piece, u
 }
 
 static const struct kvc_policy_option options[] = {
-    [OPTION_IN] = {"in", KVC_OPTION_NUMBER, "0.25", 0, 1, "share of the capacity where newcomers wait"},
+    [OPTION_IN] = {"in", KVC_OPTION_NUMBER, "0.25", 0, 1,
+                   "share of the capacity where newcomers wait"},
     [OPTION_OUT] = {"out", KVC_OPTION_NUMBER, "0.5", 0, 4, "as much as this share is remembered"},
 };
 
