@@ -1,13 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Options of callers that were built with an older release: what their struct did not have yet is
- * not read, whatever lies there. */
+ * Options: settings that make no sense are refused, and of a caller that was built with an older
+ * release nothing is read that its struct did not have yet. */
 #include "tests/trace_files.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
+
+static void wrong_traffic_is_refused(void **state)
+{
+    (void)state;
+    struct kvc_gen_config good, c;
+    kvc_gen_defaults(&good, "agent");
+    size_t before = trace_folder_count();
+#define REFUSED(change)                                                                            \
+    c = good;                                                                                      \
+    change;                                                                                        \
+    assert_int_not_equal(kvc_gen_write(&c, trace_path("no"), NULL), KVC_OK)
+    REFUSED(c.kind = "chat");
+    REFUSED(c.kind = NULL);
+    REFUSED(c.turns = 0);
+    REFUSED(c.turns = 100000);
+    REFUSED(c.block_tokens = 0);
+    REFUSED(c.sessions_per_s = 0);
+    REFUSED(c.sessions_per_s = (double)NAN);
+    REFUSED(c.sessions_per_s = -1);
+    REFUSED(c.duration_ns = 0);
+    REFUSED(c.duration_ns = UINT64_MAX);
+    REFUSED(c.context_tokens = UINT32_MAX);
+    REFUSED(c.burstiness = 0);
+    REFUSED(c.burstiness = (double)NAN);
+    REFUSED(c.diurnal = 1.1);
+    REFUSED((c.diurnal = 0.5, c.day_ns = 5));
+    REFUSED(c.length_cv = -1);
+    REFUSED(c.length_cv = 4);
+    REFUSED(c.zipf = -0.1);
+    REFUSED(c.tool_calls = -1);
+    REFUSED(c.models = "a=0");
+    REFUSED(c.models = "=1");
+    REFUSED(c.models = "a=b");
+    REFUSED(c.models = "a\"b");
+    REFUSED(c.models = ",");
+    assert_int_equal(trace_folder_count(), before);
+}
 
 static const char log_text[] =
     "{\"timestamp\": 0, \"input_length\": 1024, \"output_length\": 2, \"hash_ids\": [0, 1]}\n"
@@ -81,6 +119,7 @@ static void runs_take_an_older_struct(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wrong_traffic_is_refused),
         cmocka_unit_test(imports_take_an_older_struct),
         cmocka_unit_test(traffic_takes_an_older_struct),
         cmocka_unit_test(runs_take_an_older_struct),
