@@ -168,39 +168,32 @@ static void the_twin_agrees_on_larger_forests(void **state)
         check_forest(seed, 40, 16);
 }
 
-/* Enough segments and requests to pack and double the recency slots and the bends many times. */
-static void a_long_run_agrees_with_a_list_of_segments(void **state)
+static void add_long_run(struct twin_rows *rows)
 {
-    (void)state;
     uint64_t rng = kvc_rng_stream(7, "long");
-    struct twin_rows rows = {0};
-    rows.block_tokens = 4;
+    rows->block_tokens = 4;
     uint64_t ids[64], fresh = 1;
     for (uint32_t r = 0; r < 12000; r++) {
         uint32_t n = 0;
         if (r > 10) {
             uint64_t back = kvc_rng_below(&rng, kvc_rng_below(&rng, 4) ? 10 : r);
-            const struct twin_row *old = &rows.row[r - 1 - (back < r ? back : 0)];
+            const struct twin_row *old = &rows->row[r - 1 - (back < r ? back : 0)];
             n = (uint32_t)kvc_rng_below(&rng, old->n + 1);
             if (n)
                 memcpy(ids, old->ids, n * sizeof(*ids));
         }
         for (uint32_t more = 1 + (uint32_t)kvc_rng_below(&rng, 6); more > 0 && n < 60; more--)
             ids[n++] = fresh++;
-        twin_add(&rows, ids, n, n * 4);
+        twin_add(rows, ids, n, n * 4);
     }
-    struct kvc_trace *t = twin_trace(&rows);
-    assert_true(t->n_segments > 4096);
-    struct kvc_ceiling_view v;
-    struct kvc_curve curve;
-    struct kvc_hits h, content;
-    assert_int_equal(kvc_ceiling_view(&v, t, NULL), KVC_OK);
-    assert_int_equal(kvc_ceiling_curve_of(&v, &curve, NULL), KVC_OK);
-    kvc_ceiling_content_of(&v, &content, NULL, NULL);
-    assert_int_equal(kvc_curve_at(&curve, KVC_CAPACITY_INF), content.raw_hit_blocks);
-    /* the list: segments by recency, newest first; a touch costs a walk */
+}
+
+/* LRU hits at two capacities by a list of segments, newest first; a touch costs a walk. */
+static void hits_by_list(const struct kvc_trace *t, const uint64_t capacity[2], uint64_t hits[2])
+{
     uint32_t *list = calloc(t->n_segments, sizeof(*list)), n_list = 0;
-    uint64_t at_300 = 0, at_5000 = 0;
+    assert_non_null(list);
+    hits[0] = hits[1] = 0;
     for (uint64_t r = 0; r < t->n_requests; r++) {
         for (uint32_t s = t->prompt_seg[r]; s != KVC_SEG_NONE; s = t->seg_parent[s]) {
             uint64_t above = 0;
@@ -208,8 +201,8 @@ static void a_long_run_agrees_with_a_list_of_segments(void **state)
             for (; i < n_list && list[i] != s; i++)
                 above += t->seg_len[list[i]];
             for (uint32_t b = 0; i < n_list && b < t->seg_len[s]; b++) {
-                at_300 += above + b < 300;
-                at_5000 += above + b < 5000;
+                hits[0] += above + b < capacity[0];
+                hits[1] += above + b < capacity[1];
             }
         }
         for (uint32_t s = t->prompt_seg[r]; s != KVC_SEG_NONE; s = t->seg_parent[s]) {
@@ -222,15 +215,34 @@ static void a_long_run_agrees_with_a_list_of_segments(void **state)
         }
     }
     free(list);
-    assert_int_equal(kvc_curve_at(&curve, 300), at_300);
-    assert_int_equal(kvc_curve_at(&curve, 5000), at_5000);
+}
+
+/* Enough segments and requests to pack and double the recency slots and the bends many times. */
+static void a_long_run_agrees_with_a_list_of_segments(void **state)
+{
+    (void)state;
+    struct twin_rows rows = {0};
+    add_long_run(&rows);
+    struct kvc_trace *t = twin_trace(&rows);
+    assert_true(t->n_segments > 4096);
+    struct kvc_ceiling_view v;
+    struct kvc_curve curve;
+    struct kvc_hits h, content;
+    assert_int_equal(kvc_ceiling_view(&v, t, NULL), KVC_OK);
+    assert_int_equal(kvc_ceiling_curve_of(&v, &curve, NULL), KVC_OK);
+    kvc_ceiling_content_of(&v, &content, NULL, NULL);
+    assert_int_equal(kvc_curve_at(&curve, KVC_CAPACITY_INF), content.raw_hit_blocks);
     const uint64_t capacity[] = {300, 5000};
+    uint64_t at[2];
+    hits_by_list(t, capacity, at);
+    assert_int_equal(kvc_curve_at(&curve, 300), at[0]);
+    assert_int_equal(kvc_curve_at(&curve, 5000), at[1]);
     struct kvc_hits two[2];
     kvc_ceiling_lru_of(&v, capacity, 2, two, NULL, NULL);
-    assert_int_equal(two[0].raw_hit_blocks, at_300);
-    assert_int_equal(two[1].raw_hit_blocks, at_5000);
+    assert_int_equal(two[0].raw_hit_blocks, at[0]);
+    assert_int_equal(two[1].raw_hit_blocks, at[1]);
     kvc_ceiling_opt_of(&v, capacity, 1, &h, NULL, NULL);
-    assert_true(h.raw_hit_blocks >= at_300);
+    assert_true(h.raw_hit_blocks >= at[0]);
     kvc_curve_clear(&curve);
     twin_trace_free(t);
     twin_clear(&rows);

@@ -187,12 +187,72 @@ static double weibull_moment(double shape, int k)
     return tgamma(1 + k / shape);
 }
 
+/* Gaps in each window of the hand-made models, by the CDF of their law. */
+static void gaps_are_the_models(const struct rows *rows)
+{
+    static double gap[70000];
+    static const struct {
+        uint32_t client;
+        double from, shape;
+        size_t n;
+        bool gamma;
+    } w[] = { { 0, 0, 0.5, 60000, true }, { 0, 1200, 2, 30000, true },
+              { 7, 0, 0.6, 48000, false }, { 7, 600, 1.5, 6000, false },
+              { 0, 600, 1, 0, true } };
+    for (size_t i = 0; i < 5; i++) {
+        struct bins b = { 0 };
+        size_t n = gaps_of(rows, w[i].client, w[i].from, w[i].from + 600, gap);
+        assert_int_equal(n, w[i].n);
+        double mean = 600 / ((double)n + 1);
+        for (size_t k = 0; n && k <= n; k++)
+            add(&b, w[i].gamma
+                        ? gamma_cdf(w[i].shape, gap[k] / mean * w[i].shape)
+                        : -expm1(-pow(gap[k] / mean * weibull_moment(w[i].shape, 1), w[i].shape)));
+        if (n)
+            uniform(&b, "gaps");
+    }
+}
+
+/* Shares of the lengths in the hand-made models; inputs and outputs are independent. */
+static void lengths_are_the_models(const struct rows *rows)
+{
+    double cell[3][2] = { { 0 } }, images[4] = { 0 }, chi2 = 0;
+    static const double p[3] = { 0.5, 0.3, 0.2 }, q[2] = { 0.25, 0.75 };
+    static const double share[4] = { 0.5, 0.125, 0.25, 0.125 };
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct row *x = &rows->v[i];
+        if (x->client == 0 && x->s < 600) {
+            assert_true(x->input == 10 || x->input == 20 || x->input == 1000);
+            assert_true(x->output == 1 || x->output == 400);
+            cell[x->input == 10 ? 0 : x->input == 20 ? 1 : 2][x->output == 400]++;
+        } else if (x->client == 0) {
+            assert_true(x->input == 7 && x->output == 0);
+        } else {
+            assert_int_equal(x->client, 7);
+            assert_int_equal(x->output, 5);
+            assert_true(x->input == 100 || x->input == 1100 || x->input == 1300 ||
+                        x->input == 1500);
+            images[x->input == 100 ? 0 : x->input / 200 - 4]++;
+        }
+    }
+    for (size_t a = 0; a < 3; a++)
+        for (size_t b = 0; b < 2; b++) {
+            double e = 60000 * p[a] * q[b];
+            chi2 += (cell[a][b] - e) * (cell[a][b] - e) / e;
+        }
+    chi_square_is_likely(chi2, 5, "lengths");
+    chi2 = 0;
+    for (size_t a = 0; a < 4; a++)
+        chi2 += (images[a] - 54000 * share[a]) * (images[a] - 54000 * share[a]) /
+                (54000 * share[a]);
+    chi_square_is_likely(chi2, 3, "image tokens");
+}
+
 static void counts_gaps_and_lengths_are_the_models(void **state)
 {
     (void)state;
     const char *folder = hand_made();
     struct rows rows = { 0 };
-    static double gap[70000];
     for (uint64_t seed = 1; seed <= 4; seed++) {
         struct kvc_servegen_report r;
         draw(&rows, folder, seed, 0, 0, 0, &r);
@@ -201,59 +261,8 @@ static void counts_gaps_and_lengths_are_the_models(void **state)
         assert_int_equal(r.without_lengths, 2 * 30 * 600);
         near(r.model_requests_per_s, (150 + 90 + 60) / 3.0, 1e-9, "the models' rate");
         near(r.requests_per_s_without_lengths, 20, 1e-9, "without lengths");
-        /* chunk, window, count, shape, Gamma?; the CDF of a gap of mean m */
-        static const struct {
-            uint32_t client;
-            double from, shape;
-            size_t n;
-            bool gamma;
-        } w[] = { { 0, 0, 0.5, 60000, true }, { 0, 1200, 2, 30000, true },
-                  { 7, 0, 0.6, 48000, false }, { 7, 600, 1.5, 6000, false },
-                  { 0, 600, 1, 0, true } };
-        for (size_t i = 0; i < 5; i++) {
-            struct bins b = { 0 };
-            size_t n = gaps_of(&rows, w[i].client, w[i].from, w[i].from + 600, gap);
-            assert_int_equal(n, w[i].n);
-            double mean = 600 / ((double)n + 1);
-            for (size_t k = 0; n && k <= n; k++)
-                add(&b, w[i].gamma ? gamma_cdf(w[i].shape, gap[k] / mean * w[i].shape)
-                                   : -expm1(-pow(gap[k] / mean * weibull_moment(w[i].shape, 1),
-                                                 w[i].shape)));
-            if (n)
-                uniform(&b, "gaps");
-        }
-        /* Lengths: shares of the model, inputs and outputs independent. */
-        double cell[3][2] = { { 0 } }, chi2 = 0;
-        static const double p[3] = { 0.5, 0.3, 0.2 }, q[2] = { 0.25, 0.75 };
-        double images[4] = { 0 };
-        for (size_t i = 0; i < rows.n; i++) {
-            const struct row *x = &rows.v[i];
-            if (x->client == 0 && x->s < 600) {
-                assert_true(x->input == 10 || x->input == 20 || x->input == 1000);
-                assert_true(x->output == 1 || x->output == 400);
-                cell[x->input == 10 ? 0 : x->input == 20 ? 1 : 2][x->output == 400]++;
-            } else if (x->client == 0) {
-                assert_true(x->input == 7 && x->output == 0);
-            } else {
-                assert_int_equal(x->client, 7);
-                assert_int_equal(x->output, 5);
-                assert_true(x->input == 100 || x->input == 1100 || x->input == 1300 ||
-                            x->input == 1500);
-                images[x->input == 100 ? 0 : x->input / 200 - 4]++;
-            }
-        }
-        for (size_t a = 0; a < 3; a++)
-            for (size_t b = 0; b < 2; b++) {
-                double e = 60000 * p[a] * q[b];
-                chi2 += (cell[a][b] - e) * (cell[a][b] - e) / e;
-            }
-        chi_square_is_likely(chi2, 5, "lengths");
-        static const double share[4] = { 0.5, 0.125, 0.25, 0.125 };
-        chi2 = 0;
-        for (size_t a = 0; a < 4; a++)
-            chi2 += (images[a] - 54000 * share[a]) * (images[a] - 54000 * share[a]) /
-                    (54000 * share[a]);
-        chi_square_is_likely(chi2, 3, "image tokens");
+        gaps_are_the_models(&rows);
+        lengths_are_the_models(&rows);
     }
     free(rows.v);
 }
@@ -359,12 +368,50 @@ static void moments(const struct kvc_servegen_pmf *p, double *mean, double *squa
     }
 }
 
+/* Sums of tokens over requests, and what they are expected to be. */
+struct sums {
+    double in, in_mean, in_var, out, out_mean, out_var;
+};
+
+static void expect_lengths(struct sums *s, const struct kvc_servegen_lengths *l, double n)
+{
+    double mean, square, one, sq;
+    moments(&l->field[KVC_SG_OUTPUT], &mean, &square);
+    s->out_mean += n * mean;
+    s->out_var += n * (square - mean * mean);
+    moments(&l->field[l->field[KVC_SG_INPUT].n ? KVC_SG_INPUT : KVC_SG_TEXT], &mean, &square);
+    s->in_mean += n * mean;
+    s->in_var += n * (square - mean * mean);
+    moments(&l->field[KVC_SG_IMAGE_COUNT], &mean, &square);
+    moments(&l->field[KVC_SG_IMAGE], &one, &sq);
+    s->in_mean += n * mean * one; /* a sum of a random number of terms */
+    s->in_var += n * (mean * (sq - one * one) + (square - mean * mean) * one * one);
+}
+
+/* The CV of n + 1 gaps against its law, where that has the moments for a standard error that a
+ * sample shows. */
+static bool check_cv(const struct kvc_servegen_window *w, const double *gap, size_t n)
+{
+    double k1 = w->shape, s1 = 0, s2 = 0, c = (double)n + 1;
+    if (w->law != KVC_GAPS_GAMMA || k1 < 0.25 || n < 400)
+        return false;
+    double cv = 1 / sqrt(k1), skew = 2 * cv, kurt = 3 + 6 / k1;
+    for (size_t g = 0; g <= n; g++) {
+        s1 += gap[g];
+        s2 += gap[g] * gap[g];
+    }
+    double sample = sqrt(s2 / c - s1 / c * s1 / c) / (s1 / c);
+    near(sample, cv, cv * sqrt(((kurt - 1) / 4 - skew * cv + cv * cv) / c), "CV of gaps");
+    return true;
+}
+
 /* Counts of each client and window, means of lengths, and the gaps' CV against its law. */
 static void check_real(const char *path, uint64_t from_s, uint64_t duration_s, size_t least_cvs)
 {
     struct kvc_servegen m;
     struct rows rows = { 0 };
     struct kvc_servegen_report r;
+    struct sums s = { 0 };
     if (access(path, R_OK)) {
         print_message("no %s\n", path);
         skip();
@@ -373,57 +420,32 @@ static void check_real(const char *path, uint64_t from_s, uint64_t duration_s, s
     draw(&rows, path, 11, from_s, duration_s, 0, &r);
     size_t seen = 0, cvs = 0;
     double *gap = malloc((rows.n + 1) * sizeof(*gap));
-    double in = 0, in_mean = 0, in_var = 0, out = 0, out_mean = 0, out_var = 0;
     assert_non_null(gap);
     for (size_t i = 0; i < rows.n; i++) {
-        in += rows.v[i].input;
-        out += rows.v[i].output;
+        s.in += rows.v[i].input;
+        s.out += rows.v[i].output;
     }
     for (size_t i = 0; i < m.n; i++) {
-        for (size_t k = 0; k < m.client[i].n_windows; k++) {
-            const struct kvc_servegen_window *w = &m.client[i].window[k];
-            double start = (double)w->start_s - (double)from_s, mean, square, one, sq;
+        const struct kvc_servegen_client *c = &m.client[i];
+        for (size_t k = 0; k < c->n_windows; k++) {
+            const struct kvc_servegen_window *w = &c->window[k];
+            double start = (double)w->start_s - (double)from_s;
             if (start < 0 || start >= (double)duration_s)
                 continue;
-            const struct kvc_servegen_lengths *l =
-                kvc_servegen_lengths_at(&m.client[i], w->start_s);
-            size_t n = gaps_of(&rows, m.client[i].number, start, start + 600, gap);
+            const struct kvc_servegen_lengths *l = kvc_servegen_lengths_at(c, w->start_s);
+            size_t n = gaps_of(&rows, c->number, start, start + 600, gap);
             assert_int_equal(n, l ? (size_t)(w->per_s * 600 + 0.5) : 0);
             seen += n;
             if (!n)
                 continue;
-            moments(&l->field[KVC_SG_OUTPUT], &mean, &square);
-            out_mean += (double)n * mean;
-            out_var += (double)n * (square - mean * mean);
-            moments(&l->field[l->field[KVC_SG_INPUT].n ? KVC_SG_INPUT : KVC_SG_TEXT], &mean,
-                    &square);
-            in_mean += (double)n * mean;
-            in_var += (double)n * (square - mean * mean);
-            moments(&l->field[KVC_SG_IMAGE_COUNT], &mean, &square);
-            moments(&l->field[KVC_SG_IMAGE], &one, &sq);
-            in_mean += (double)n * mean * one; /* a sum of a random number of terms */
-            in_var += (double)n * (mean * (sq - one * one) + (square - mean * mean) * one * one);
-            /* Where the law has the moments for a standard error that a sample shows. */
-            double k1 = w->shape, cv, skew, kurt;
-            if (w->law != KVC_GAPS_GAMMA || k1 < 0.25 || n < 400)
-                continue;
-            cv = 1 / sqrt(k1);
-            skew = 2 * cv;
-            kurt = 3 + 6 / k1;
-            double s1 = 0, s2 = 0, c = (double)n + 1;
-            for (size_t g = 0; g <= n; g++) {
-                s1 += gap[g];
-                s2 += gap[g] * gap[g];
-            }
-            double sample = sqrt(s2 / c - s1 / c * s1 / c) / (s1 / c);
-            near(sample, cv, cv * sqrt(((kurt - 1) / 4 - skew * cv + cv * cv) / c), "CV of gaps");
-            cvs++;
+            expect_lengths(&s, l, (double)n);
+            cvs += check_cv(w, gap, n);
         }
     }
     assert_int_equal(seen, rows.n);
     assert_true(cvs >= least_cvs);
-    near(in, in_mean, sqrt(in_var), "input tokens");
-    near(out, out_mean, sqrt(out_var), "output tokens");
+    near(s.in, s.in_mean, sqrt(s.in_var), "input tokens");
+    near(s.out, s.out_mean, sqrt(s.out_var), "output tokens");
     free(gap);
     free(rows.v);
     kvc_servegen_clear(&m);
