@@ -271,7 +271,7 @@ static uint64_t costaware_whole(struct kvc_runs *c, uint32_t leaf)
     return found;
 }
 
-/* ---- costaware in an engine's cache: all runs are in the heap, leaves leave it; stamp: clock ---- */
+/* ---- costaware in an engine's cache: all runs are in the heap, leaves leave it; stamp: clock */
 
 static void costaware_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
                            uint32_t ghost)

@@ -263,7 +263,7 @@ static uint64_t whole(struct kvc_runs *c, uint32_t leaf)
     return found;
 }
 
-/* ---- in an engine's cache: queue 0 as above, other runs are in queue 1; runs are of any part ---- */
+/* ---- in an engine's cache: queue 0 as above, other runs in queue 1; runs are of any part ---- */
 
 /* Runs of a segment that some session has now, or none any more. */
 static void order_put(struct kvc_runs *c, uint32_t seg)
