@@ -38,6 +38,17 @@ uint64_t kvc_grid_context(size_t knot)
     return knot == 0 ? 0 : (knot % 2 ? 64ull : 96ull) << (knot - 1) / 2;
 }
 
+/* 1 over a knot's distance to the next, exactly: distances are powers of two, so that no division is
+ * needed for the same quotient. */
+static double over_power(unsigned log)
+{
+    uint64_t bits = (uint64_t)(1023 - log) << 52;
+    double one_over;
+
+    memcpy(&one_over, &bits, sizeof one_over);
+    return one_over;
+}
+
 /* The cell of the grid that (n, context) lies in, and n's place in it. */
 struct place {
     size_t i, j;
@@ -53,8 +64,7 @@ static struct place place_of(uint32_t n, uint64_t context)
         p.i = KVC_GRID_N - 2;
     if (p.j > KVC_GRID_C - 2)
         p.j = KVC_GRID_C - 2;
-    uint64_t low = kvc_grid_sequences(p.i);
-    p.share = (double)(n - low) / (double)(kvc_grid_sequences(p.i + 1) - low);
+    p.share = (double)(n - kvc_grid_sequences(p.i)) * over_power(p.i ? (unsigned)(p.i - 1) / 2 : 0);
     return p;
 }
 
@@ -64,10 +74,9 @@ static void decode_line(const struct kvc_step_model *m, const struct place *p, d
 {
     const double *a = m->decode.ns[p->i] + p->j, *b = m->decode.ns[p->i + 1] + p->j;
     double from = a[0] + p->share * (b[0] - a[0]), to = a[1] + p->share * (b[1] - a[1]);
-    double low = (double)kvc_grid_context(p->j), high = (double)kvc_grid_context(p->j + 1);
 
-    *c1 = (to - from) / (high - low);
-    *c0 = from - *c1 * low;
+    *c1 = (to - from) * over_power(p->j ? 5 + (unsigned)(p->j - 1) / 2 : 6);
+    *c0 = from - *c1 * (double)kvc_grid_context(p->j);
 }
 
 static double decode_attention(const struct kvc_step_model *m, uint32_t n, uint64_t context)

@@ -60,26 +60,36 @@ static double at(const struct line *l, double context)
     return l->c0 + l->c1 * context;
 }
 
-static double lesser(double a, double b)
+/* Which bound is longest is anybody's guess, so that these go without branches. */
+static double greater(double a, double b)
 {
-    return a < b ? a : b;
+    return a > b ? a : b;
+}
+
+static double round_ns(const struct round *r, double context)
+{
+    return greater(greater(at(&r->bound[THROUGH], context), at(&r->bound[MOST], context)),
+                   greater(at(&r->bound[LAST], context), at(&r->bound[HOST], context)));
 }
 
 /* The longest bound at a context, and up to which one it stays so. */
-static size_t longest(const struct round *r, double context, double *until)
+static struct line longest(const struct round *r, double context, double *until)
 {
+    double most = at(&r->bound[0], context);
     size_t best = 0;
 
-    for (size_t i = 1; i < BOUNDS; i++)
-        if (at(&r->bound[i], context) > at(&r->bound[best], context))
-            best = i;
+    for (size_t i = 1; i < BOUNDS; i++) {
+        double ns = at(&r->bound[i], context);
+        best = ns > most ? i : best;
+        most = greater(ns, most);
+    }
     *until = HUGE_VAL;
     for (size_t i = 0; i < BOUNDS; i++) {
         double steeper = r->bound[i].c1 - r->bound[best].c1;
-        if (steeper > 0)
-            *until = lesser(*until, (r->bound[best].c0 - r->bound[i].c0) / steeper);
+        double meet = (r->bound[best].c0 - r->bound[i].c0) / steeper;
+        *until = steeper > 0 && meet < *until ? meet : *until;
     }
-    return best;
+    return r->bound[best];
 }
 
 /* n decoding sequences dealt evenly to the batches; *end: how far the lines hold. */
@@ -115,11 +125,11 @@ void kvc_pipeline_decode(const struct kvc_step_model *m, uint32_t n, uint64_t co
     struct round r;
     uint64_t end;
     double until, host = decode_round(m, n, context, &r, &end);
-    size_t best = longest(&r, (double)context, &until);
+    struct line line = longest(&r, (double)context, &until);
 
     if (until < (double)end)
         end = until > (double)context ? (uint64_t)until : context;
-    *out = kvc_decode_cost_of(r.bound[best].c0, r.bound[best].c1, end, host);
+    *out = kvc_decode_cost_of(line.c0, line.c1, end, host);
 }
 
 /* Prefill in as many batches as it fills beside their decoding sequences, at most one a stage. */
@@ -181,7 +191,7 @@ uint64_t kvc_pipeline_step_ns(const struct kvc_step_model *m, const struct kvc_c
                               uint32_t n_sampled, uint64_t *host_ns)
 {
     struct round r = {.any = false};
-    double until, host;
+    double host;
     uint64_t end;
 
     if (!n_chunks) {
@@ -195,8 +205,7 @@ uint64_t kvc_pipeline_step_ns(const struct kvc_step_model *m, const struct kvc_c
     }
     if (host_ns)
         *host_ns = (uint64_t)(host + 0.5);
-    return (uint64_t)(at(&r.bound[longest(&r, (double)context, &until)],
-                         n_chunks ? 0 : (double)context) + 0.5);
+    return (uint64_t)(round_ns(&r, n_chunks ? 0 : (double)context) + 0.5);
 }
 
 uint64_t kvc_step_spacing_ns(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
@@ -211,7 +220,6 @@ uint64_t kvc_step_spacing_ns(const struct kvc_step_model *model, const struct kv
     struct mixed x = mixed_round(model, chunks, n_chunks, n_decode, decode_context, n_sampled);
     add_batches(model, &r, &x.with, 1);
     r.bound[THROUGH].c0 = 0; /* they go one behind the other, not one after the other */
-    double until;
     *batches = x.prefills;
-    return (uint64_t)(r.bound[longest(&r, 0, &until)].c0 + 0.5);
+    return (uint64_t)(round_ns(&r, 0) + 0.5);
 }
