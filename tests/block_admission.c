@@ -105,9 +105,9 @@ void block_asks(struct block_cache *c)
 bool block_admits(const struct block_cache *c, uint32_t b, uint32_t at)
 {
     const char *name = c->log->admission;
-    uint32_t most = (uint32_t)given(c, "tokens", 32768);
-    return !strcmp(name, "depth")     ? at < most
-           : !strcmp(name, "size")    ? c->length <= most
+    uint64_t most = (uint64_t)given(c, "tokens", 32768), size = c->log->block_tokens;
+    return !strcmp(name, "depth")     ? (at + 1) * size <= most
+           : !strcmp(name, "size")    ? c->tokens <= most
            : !strcmp(name, "second")  ? second(c, b)
            : !strcmp(name, "tinylfu") ? tinylfu(c, b)
                                       : ttl(c, b);

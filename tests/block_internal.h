@@ -48,7 +48,7 @@ struct block_cache {
     double p;
     /* of the request in hand */
     const uint32_t *path;
-    uint32_t length, request, *left_by;
+    uint32_t length, request, tokens, *left_by;
     bool expiring;
     const struct block_log *log;
     uint64_t now_ns, *since; /* by block: when it was stored, or touched */

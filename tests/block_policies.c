@@ -380,6 +380,7 @@ struct block_counts block_policy_run(const struct block_log *log, const char *po
         c.path = log->path[r];
         c.length = log->length[r];
         c.request = r + 1;
+        c.tokens = log->tokens ? log->tokens[r] : 0;
         c.session = log->session ? log->session[r] : NONE;
         c.tenant = log->tenant ? log->tenant[r] : NONE;
         c.now_ns = log->now_ns ? log->now_ns[r] : 0;

@@ -23,6 +23,8 @@ struct block_log {
     uint32_t n_options;
     const struct block_option *option; /* what is not given has its default */
     const char *admission; /* NULL: all is stored */
+    uint32_t block_tokens; /* for the two that go by tokens; */
+    const uint32_t *tokens; /* of prompts, by request */
     uint32_t n_admission_options;
     const struct block_option *admission_option;
     const uint32_t *segment_end; /* by block: how deep the last block of its segment is, + 1 */

@@ -24,7 +24,7 @@ struct forest {
     uint32_t n, len[SEGMENTS], depth[SEGMENTS], first[SEGMENTS], parent[SEGMENTS];
     uint32_t n_requests, seg[REQUESTS], n_blocks;
     uint64_t now_ns[REQUESTS];
-    uint32_t session[REQUESTS], tenant[REQUESTS];
+    uint32_t session[REQUESTS], tenant[REQUESTS], block_tokens, tokens[REQUESTS];
 };
 
 static void make(struct forest *f, uint64_t *rng)
@@ -43,11 +43,14 @@ static void make(struct forest *f, uint64_t *rng)
         f->n_blocks += f->len[s];
     }
     f->n_requests = 1 + (uint32_t)kvc_rng_below(rng, REQUESTS);
+    f->block_tokens = (uint32_t[]){1, 16, 512}[kvc_rng_below(rng, 3)];
     for (uint32_t r = 0; r < f->n_requests; r++) {
         f->seg[r] = (uint32_t)kvc_rng_below(rng, f->n);
         f->now_ns[r] = (r ? f->now_ns[r - 1] : 5) + kvc_rng_below(rng, 4);
         f->session[r] = kvc_rng_below(rng, 4) ? (uint32_t)kvc_rng_below(rng, 8) : KVC_ID_NONE;
         f->tenant[r] = (uint32_t)kvc_rng_below(rng, 3);
+        f->tokens[r] = (f->depth[f->seg[r]] + f->len[f->seg[r]]) * f->block_tokens -
+                       (uint32_t)kvc_rng_below(rng, f->block_tokens);
     }
 }
 
@@ -99,6 +102,7 @@ static uint64_t by_runs(const struct forest *f, const char *policy, uint64_t cap
     const struct kvc_runs_setup setup = {
         .policy = policy, .capacity = capacity, .n_segments = f->n, .seg_len = f->len,
         .seg_depth = f->depth, .seg_parent = f->parent, .left = note_leaving, .left_user = &leaving,
+        .block_tokens = f->block_tokens,
     };
     struct kvc_runs *c = kvc_runs_create(&setup);
     assert_non_null(c);
@@ -107,7 +111,7 @@ static uint64_t by_runs(const struct forest *f, const char *policy, uint64_t cap
         next_uses(f, r, next);
         leaving.request = r + 1;
         const struct kvc_runs_request request = {f->seg[r], f->session[r], f->tenant[r],
-                                                 f->now_ns[r], next, 0};
+                                                 f->now_ns[r], next, f->tokens[r]};
         runs[r] = (uint32_t)kvc_runs_arrive(c, &request);
         assert_int_equal(kvc_runs_held(c, f->seg[r]), runs[r]);
         access += kvc_runs_touch(c);
@@ -152,10 +156,11 @@ struct choice {
     char spec[256];
     const char *admission;
     struct block_option option[KVC_POLICY_OPTIONS], admission_option[KVC_POLICY_OPTIONS];
-    uint32_t n, n_admission;
+    uint32_t n, n_admission, block_tokens;
 };
 
-/* Adds some options of a table to the words; returns how many. */
+/* Adds some options of a table to the words; returns how many. The block twins of evictions take
+ * blocks for tokens, those of admission tokens. */
 static uint32_t draw_options(struct choice *c, const struct kvc_policy_option *table, uint32_t n,
                              struct block_option *out, uint64_t *rng)
 {
@@ -166,9 +171,14 @@ static uint32_t draw_options(struct choice *c, const struct kvc_policy_option *t
                    strcmp(table[i].name, "head") == 0;
         if (!all && kvc_rng_below(rng, 2))
             continue; /* its default, unless that is too much for the logs of a test */
-        double value = draw(table[i].name, rng);
-        out[drawn++] = (struct block_option){table[i].name, value};
-        at += (size_t)snprintf(c->spec + at, sizeof(c->spec) - at, ":%s=%.6g%s", table[i].name,
+        double value = draw(table[i].name, rng), in_blocks = value;
+        bool tokens = strcmp(table[i].name, "tokens") == 0 || strcmp(table[i].name, "head") == 0;
+        if (tokens)
+            value *= c->block_tokens;
+        if (tokens && out == c->admission_option)
+            in_blocks = value -= (double)kvc_rng_below(rng, c->block_tokens);
+        out[drawn++] = (struct block_option){table[i].name, in_blocks};
+        at += (size_t)snprintf(c->spec + at, sizeof(c->spec) - at, ":%s=%.9g%s", table[i].name,
                                value, table[i].kind == KVC_OPTION_TIME ? "ns" : "");
     }
     return drawn;
@@ -251,13 +261,14 @@ static void runs_give_what_blocks_give(void **state)
         struct block_log log = {.n_requests = f.n_requests, .n_blocks = f.n_blocks,
                                 .path = (const uint32_t *const *)path, .length = length,
                                 .now_ns = f.now_ns, .session = f.session, .tenant = f.tenant,
-                                .segment_end = segment_end};
+                                .segment_end = segment_end, .tokens = f.tokens,
+                                .block_tokens = f.block_tokens};
         for (uint32_t s = 0; s < f.n; s++)
             for (uint32_t b = 0; b < f.len[s]; b++)
                 segment_end[f.first[s] + b] = f.depth[s] + f.len[s];
         uint64_t capacity = kvc_rng_below(&rng, f.n_blocks + 2);
         for (uint32_t p = 0; policy(p); p++) {
-            struct choice c;
+            struct choice c = {.block_tokens = f.block_tokens};
             choose(&c, policy(p), &rng);
             log.option = c.option;
             log.n_options = c.n;
@@ -279,7 +290,7 @@ static void running_out_of_memory_is_told(void **state)
     (void)state;
     for (uint32_t p = 0; policy(p); p++) {
         struct forest f;
-        struct choice choice;
+        struct choice choice = {.block_tokens = 1};
         make(&f, &rng);
         choose(&choice, policy(p), &rng);
         bool failed = true;

@@ -18,8 +18,8 @@ struct twin_admission {
     char text[KVC_NAME_MAX];
 };
 
-/* NAME[:OPTION=VALUE]..; times in ms, tokens in blocks. */
-static void parse(struct twin_admission *a, const char *spec, uint32_t block_tokens)
+/* NAME[:OPTION=VALUE]..; times in ms. */
+static void parse(struct twin_admission *a, const char *spec)
 {
     char *save;
 
@@ -34,8 +34,6 @@ static void parse(struct twin_admission *a, const char *spec, uint32_t block_tok
         out->value = strtod(value, &unit);
         if (!strcmp(unit, "ms"))
             out->value *= 1e6;
-        if (!strcmp(o, "tokens"))
-            out->value = (double)((uint64_t)out->value / block_tokens);
     }
 }
 
@@ -47,7 +45,8 @@ struct twin_admission *twin_admission_create(const struct twin *tw, const char *
     if (!spec[0] || !strcmp(spec, "always"))
         return NULL;
     a = array(1, sizeof *a);
-    parse(a, spec, tw->B);
+    parse(a, spec);
+    a->log.block_tokens = tw->B;
     a->length = array(tw->n_req, sizeof *a->length);
     a->session = array(tw->n_req, sizeof *a->session);
     a->now_ns = array(tw->n_req, sizeof *a->now_ns);
@@ -88,6 +87,7 @@ static void take_up(struct twin_admission *a, const struct twin *tw, const struc
 
     a->cache.session = r && t->session ? t->session[r->index] : NONE;
     a->cache.now_ns = tw->now;
+    a->cache.tokens = r ? t->input_tokens[r->index] : 0;
     a->cache.length = 0;
     if (seg == KVC_SEG_NONE)
         return;

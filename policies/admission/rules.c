@@ -100,26 +100,27 @@ static const struct kvc_policy_option tokens_option[] = {
 static void *tokens_create(const struct kvc_admission_host *host,
                            const union kvc_option_value *options)
 {
-    uint64_t *blocks = host->alloc(host, 1, sizeof(*blocks));
-    if (blocks)
-        *blocks = (options ? options[0].count : 32768) / host->block_tokens;
-    return blocks;
+    uint64_t *most = host->alloc(host, 1, sizeof(*most));
+    if (most)
+        *most = options ? options[0].count : 32768;
+    return most;
 }
 
 static uint32_t depth_admits(const struct kvc_admission_host *host, const void *state,
                              const struct kvc_policy_request *request, uint32_t segment)
 {
-    const uint64_t *most = state;
+    const uint64_t *tokens = state;
+    uint64_t most = *tokens / host->block_tokens; /* whole blocks of them */
     uint64_t above = host->seg_depth[segment], len = host->seg_blocks[segment];
     (void)request;
-    return (uint32_t)(*most <= above ? 0 : *most - above < len ? *most - above : len);
+    return (uint32_t)(most <= above ? 0 : most - above < len ? most - above : len);
 }
 
 static uint32_t size_admits(const struct kvc_admission_host *host, const void *state,
                             const struct kvc_policy_request *request, uint32_t segment)
 {
     const uint64_t *most = state;
-    return all_or_none(host, request->blocks <= *most, segment);
+    return all_or_none(host, request->input_tokens <= *most, segment);
 }
 
 static const struct kvc_admission_ops depth_ops = {
