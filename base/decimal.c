@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/decimal.h"
 
+#include <string.h>
+
 __extension__ typedef unsigned __int128 u128;
 
 #define EXP_LIMIT 100000
@@ -99,4 +101,16 @@ bool kvc_decimal_scale(const struct kvc_decimal *d, uint64_t unit, uint64_t *out
     *out = (uint64_t)v;
     *exact = whole;
     return true;
+}
+
+size_t kvc_u64_digits(uint64_t v, char out[KVC_U64_DIGITS])
+{
+    char digits[KVC_U64_DIGITS];
+    size_t at = sizeof(digits);
+    do {
+        digits[--at] = (char)('0' + v % 10);
+        v /= 10;
+    } while (v);
+    memcpy(out, digits + at, sizeof(digits) - at);
+    return sizeof(digits) - at;
 }

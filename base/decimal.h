@@ -21,5 +21,8 @@ size_t kvc_decimal_parse(const char *text, size_t n, struct kvc_decimal *out);
 /* |value| * unit (below 2^60) as an integer. Returns false beyond 64 bits; *exact tells whether it
  * was one (else it is rounded to nearest). The sign is the caller's business. */
 bool kvc_decimal_scale(const struct kvc_decimal *d, uint64_t unit, uint64_t *out, bool *exact);
+/* Writes v, not terminated; returns how many digits it has. */
+#define KVC_U64_DIGITS 20
+size_t kvc_u64_digits(uint64_t v, char out[KVC_U64_DIGITS]);
 
 #endif

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
+#include "base/decimal.h"
 #include "base/units.h"
 
 #include <inttypes.h>
@@ -205,9 +206,22 @@ static void the_nearest_name_is_found_or_none(void **state)
     assert_null(kvc_name_nearest(longer, names));
 }
 
+static void digits_are_those_of_the_library(void **state)
+{
+    char digits[KVC_U64_DIGITS], text[32];
+    (void)state;
+    for (uint64_t v = 1, k = 0; k <= 64; k++, v *= 2)
+        for (uint64_t d = 0; d < 3; d++) {
+            size_t n = kvc_u64_digits(v + d - 1, digits);
+            assert_int_equal(n, snprintf(text, sizeof(text), "%" PRIu64, v + d - 1));
+            assert_memory_equal(digits, text, n);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(digits_are_those_of_the_library),
         cmocka_unit_test(bytes_in_every_unit),
         cmocka_unit_test(times_in_every_unit),
         cmocka_unit_test(rates_in_bytes_and_bits),

@@ -2,6 +2,7 @@
 #include "traces/export/export.h"
 
 #include "base/alloc.h"
+#include "base/decimal.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -46,13 +47,8 @@ void kvc_export_text(struct kvc_export *x, const char *text)
 
 void kvc_export_number(struct kvc_export *x, uint64_t v)
 {
-    char digits[20];
-    size_t at = sizeof(digits);
-    do {
-        digits[--at] = (char)('0' + v % 10);
-        v /= 10;
-    } while (v);
-    kvc_export_put(x, digits + at, sizeof(digits) - at);
+    char digits[KVC_U64_DIGITS];
+    kvc_export_put(x, digits, kvc_u64_digits(v, digits));
 }
 
 void kvc_export_blocks(struct kvc_export *x, uint32_t seg, uint64_t skip, const char *separator)

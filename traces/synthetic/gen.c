@@ -13,6 +13,7 @@
  * Blocks are numbered as the stream reaches them; a partial last block has an id of its own. Memory
  * is that of the sessions under way and of the shared blocks. */
 #include "base/alloc.h"
+#include "base/decimal.h"
 #include "base/error.h"
 #include "base/sized.h"
 #include "base/units.h"
@@ -316,13 +317,8 @@ static void put(struct gen *g, const char *text, size_t n)
 
 static void put_number(struct gen *g, uint64_t v)
 {
-    char digits[20];
-    size_t at = sizeof(digits);
-    do {
-        digits[--at] = (char)('0' + v % 10);
-        v /= 10;
-    } while (v);
-    put(g, digits + at, sizeof(digits) - at);
+    char digits[KVC_U64_DIGITS];
+    put(g, digits, kvc_u64_digits(v, digits));
 }
 
 static bool put_ids(struct gen *g, struct session *s, const struct turn *t)
