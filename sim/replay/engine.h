@@ -2,10 +2,15 @@
  * Shared by the files of the replay: one run's state. docs/replay.md defines what it does.
  *
  *   replay.c   event loop, arrivals, routing (replay_setup.c: what a run starts with)
- *   replica.c  one engine instance: scheduler, steps, HBM pool (waiting.c: who is admitted next)
+ *   replica.c  one engine instance: accounts a step, jumps over decoding
+ *   schedule.c what its next step computes, and the pages for it (waiting.c: who is admitted next)
  *   tiers.c    tiers below HBM: lookup, loads, stores (tiers_setup.c: their links and pools;
- *              tiers_admission.c: what they refuse)
- *   collect.c  the result record
+ *              tiers_admission.c: what they refuse; tiers_links.c: transfers)
+ *   misses.c   what a request hit, and one cause for each token that it did not
+ *   collect*.c the result record; explain.c what it rests on, cost.c what it costs
+ *
+ * They stand on pool*.c (KV that is held, cached and goes), links*.c (flows that share links),
+ * tenants*.c (rules) and meter.c, timeline.c (levels over time), which know no engine.
  */
 #ifndef KVC_SIM_ENGINE_H
 #define KVC_SIM_ENGINE_H

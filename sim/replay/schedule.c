@@ -5,6 +5,8 @@
 
 #include "base/alloc.h"
 
+/* SGLang's defaults (managers/schedule_policy.py, scheduler.py): CLIP_MAX_NEW_TOKENS_ESTIMATION,
+ * MIN_NEW_TOKEN_RATIO_FACTOR and NEW_TOKEN_RATIO_DECAY_STEPS. */
 #define MOST_GUESSED 4096
 #define RATIO_LEAST (KVC_OUTPUT_RATIO * 0.14)
 #define RATIO_FALL ((KVC_OUTPUT_RATIO - RATIO_LEAST) / 600) /* a decode step */
