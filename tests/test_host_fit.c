@@ -279,7 +279,8 @@ static void quantiles_are_those_of_values(void **state)
     for (size_t i = 0; i < 1000; i++) {
         value[i] = 8 * ((double)i + 0.5) / 1000;
         for (int le = 1; le <= 9; le++)
-            kvc_histogram_add(&even, le < 9 ? (double)le : (double)INFINITY, le == 9 || value[i] <= le);
+            kvc_histogram_add(&even, le < 9 ? (double)le : (double)INFINITY,
+                              le == 9 || value[i] <= le);
     }
     for (double q = 0.05; q < 1; q += 0.05)
         assert_true(fabs(kvc_histogram_quantile(&even, q).value - 8 * q) < 1e-9);

@@ -260,13 +260,14 @@ static void check_buckets(struct kvc_host_fit *out, const struct fit *f)
         const struct interval *i = &f->interval[k];
         struct kvc_histogram_value v =
             kvc_histogram_quantile(&i->itl_buckets, (1 - i->share) / 2);
-        double ms = (i->plain + c[KVC_HOST_STEP].value + c[KVC_HOST_SEQUENCE].value * i->batch) / 1e6;
+        double host = c[KVC_HOST_STEP].value + c[KVC_HOST_SEQUENCE].value * i->batch;
+        double ms = (i->plain + host) / 1e6;
         double low = v.low * 1e3, high = v.high * 1e3;
         bool in = ms >= low * (1 - MODEL_OFF) && ms <= high * (1 + MODEL_OFF);
         if (!isnan(v.value))
             kvc_text_addf(&out->notes,
-                          "%s: a step without prompts, %.4g ms by the fit, lies %s the bucket of its "
-                          "median, %.4g to %.4g ms%s\n", i->path, ms, in ? "in" : "outside", low,
+                          "%s: a step without prompts, %.4g ms by the fit, lies %s the bucket of "
+                          "its median, %.4g to %.4g ms%s\n", i->path, ms, in ? "in" : "outside", low,
                           high, in ? "" : ": batches differ much, or few steps are very long");
     }
 }
