@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/parallel.h"
 
+#include "base/error.h"
+
 #include <pthread.h>
 
 #define THREADS_MOST 64
@@ -15,25 +17,54 @@ struct dealing {
     struct kvc_error err;
 };
 
+struct turn {
+    struct dealing *dealing;
+    size_t i;
+};
+
+static void note(struct dealing *d, size_t i, enum kvc_status status, const struct kvc_error *err)
+{
+    pthread_mutex_lock(&d->lock);
+    if (status != KVC_OK && i < d->failed) {
+        d->failed = i;
+        d->status = status;
+        d->err = *err;
+    }
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* Foreign code in a piece ended its thread, which takes no other turn: without this the piece would
+ * pass for done. */
+static void ended(void *user)
+{
+    const struct turn *t = user;
+    struct kvc_error err = {0};
+    kvc_fail(&err, KVC_ERR_PLUGIN, "a thread was ended within its work, most likely by a plug-in "
+                                   "(pthread_exit?); 'kvcast policy check' tells in which hook");
+    note(t->dealing, t->i, KVC_ERR_PLUGIN, &err);
+}
+
+static void take_turn(struct turn turn)
+{
+    struct kvc_error err = {0};
+    enum kvc_status status;
+    pthread_cleanup_push(ended, &turn);
+    status = turn.dealing->work(turn.dealing->user, turn.i, &err);
+    pthread_cleanup_pop(0);
+    note(turn.dealing, turn.i, status, &err);
+}
+
 static void *take_turns(void *user)
 {
     struct dealing *d = user;
     for (;;) {
-        struct kvc_error err = {0};
         pthread_mutex_lock(&d->lock);
         size_t i = d->failed < d->n ? d->n : d->next;
         d->next += i < d->n;
         pthread_mutex_unlock(&d->lock);
         if (i >= d->n)
             return NULL;
-        enum kvc_status status = d->work(d->user, i, &err);
-        pthread_mutex_lock(&d->lock);
-        if (status != KVC_OK && i < d->failed) {
-            d->failed = i;
-            d->status = status;
-            d->err = err;
-        }
-        pthread_mutex_unlock(&d->lock);
+        take_turn((struct turn){.dealing = d, .i = i});
     }
 }
 

@@ -21,6 +21,7 @@
 
 #define LIMIT_S 10 /* of CPU and of clock time, in one hook at one request */
 #define LIMIT_VARIABLE "KVCAST_HOOK_LIMIT"
+#define ASLEEP 10 /* so many limits of clock time end a hook that takes no CPU time: it waits */
 #define LOOK_MS 250
 
 struct watcher {
@@ -59,8 +60,13 @@ static double child_cpu_s(pid_t child)
     return clock_getcpuclockid(child, &clock) == 0 ? seconds(clock) : 0;
 }
 
-/* Whether some plug-in is in the hook and at the request where it was limit_s of CPU time ago, and
- * as long by the clock: with threads CPU time goes faster. */
+/* The CPU time as long by the clock: with threads it goes faster. */
+static bool is_over(const struct watcher *w, double cpu_s, double clock_s)
+{
+    return (cpu_s > w->limit_s && clock_s > w->limit_s) || clock_s > ASLEEP * w->limit_s;
+}
+
+/* Whether some plug-in is in the hook and at the request where it was a limit ago. */
 static bool is_stuck(struct watcher *w, pid_t child)
 {
     double cpu_s = child_cpu_s(child), clock_s = seconds(CLOCK_MONOTONIC);
@@ -75,8 +81,7 @@ static bool is_stuck(struct watcher *w, pid_t child)
             w->last[i].request = request;
             w->last[i].cpu_s = cpu_s;
             w->last[i].clock_s = clock_s;
-        } else if (cpu_s - w->last[i].cpu_s > w->limit_s &&
-                   clock_s - w->last[i].clock_s > w->limit_s) {
+        } else if (is_over(w, cpu_s - w->last[i].cpu_s, clock_s - w->last[i].clock_s)) {
             w->stuck = slot;
             return true;
         }
@@ -138,8 +143,8 @@ static int judge(const struct watcher *w, int status, bool finished)
     char what[160];
     if (w->stuck) {
         snprintf(what, sizeof(what),
-                 "it did not come back within %g s of CPU time (an endless loop?)",
-                 w->limit_s);
+                 "it did not come back within %g s of CPU time, or %d times that by the clock "
+                 "(an endless loop?)", w->limit_s, ASLEEP);
         return tell(w, what, "set " LIMIT_VARIABLE "=1m to give it more");
     }
     if (WIFEXITED(status) && finished)
@@ -151,6 +156,8 @@ static int judge(const struct watcher *w, int status, bool finished)
         snprintf(what, sizeof(what), "it crashed (%s)", strsignal(sig));
         return tell(w, what, advice);
     }
+    if (sig == SIGKILL)
+        tell(w, "it was killed, by itself or because memory ran out", advice);
     signal(sig, SIG_DFL); /* as if it had come here */
     raise(sig);
     return KVC_EXIT_FAILED;

@@ -98,11 +98,13 @@ refused "a plug-in that breaks a rule gives no figure" 1 "bad, in stored, at req
     ceiling chat.jsonl --quiet --capacity 500 --policy "$plugins/bad_nan.so"
 refused "one that crashes is told" 1 "'kvcast policy check' tells in which hook" \
     ceiling chat.jsonl --quiet --capacity 500 --policy "$plugins/bad_fault.so"
-export KVCAST_HOOK_LIMIT=500ms
+export KVCAST_HOOK_LIMIT=300ms
 refused "with the hook it was in" 1 "bad, in victim, at request [0-9]*: it \(crashed\|ended the program\)" \
     ceiling chat.jsonl --quiet --capacity 500 --policy "$plugins/bad_fault.so"
-refused "one that does not come back is ended" 1 "bad, in victim, at request [0-9]*: it did not come back within 0.5 s" \
+refused "one that does not come back is ended" 1 "bad, in victim, at request [0-9]*: it did not come back within 0.3 s" \
     ceiling chat.jsonl --quiet --capacity 500 --policy "$plugins/bad_loop.so"
+refused "one that sleeps while it is loaded, by the clock" 1 "bad_asleep.so: plug-in, in load: it did not come back" \
+    ceiling chat.jsonl --quiet --capacity 500 --policy "$plugins/bad_asleep.so"
 refused "in a replay too" 1 "bad, in rank, at request [0-9]*: it did not come back" replay chat.jsonl --quiet --model llama-3.1-8b \
     --gpu h100-sxm --order "$plugins/bad_rank_loop.so"
 refused "a router behind a ceiling's replicas too" 1 "bad, in pick, at request 7: it did not come back within 0.5 s" \
@@ -110,6 +112,14 @@ refused "a router behind a ceiling's replicas too" 1 "bad, in pick, at request 7
 unset KVCAST_HOOK_LIMIT
 refused "and one that ends the program" 1 "it ended the program" \
     ceiling chat.jsonl --quiet --capacity 500 --policy "$plugins/bad_exit.so"
+refused "or only its thread" 1 "\(it ended the program\|a thread was ended\)" \
+    ceiling chat.jsonl --quiet --capacity 500 --policy "lru,$plugins/bad_thread.so,sieve"
+refused "one that writes where it may only read gives no figure, to nobody" 1 "it wrote to seg_depth" \
+    ceiling chat.jsonl --quiet --capacity 500 --policy "lru,$plugins/bad_write.so,opt"
+for wrong in bad_write bad_beyond; do
+    refused "nor in a replay: $wrong" 1 "it wrote" replay chat.jsonl --quiet --model llama-3.1-8b --gpu h100-sxm \
+        --policy "$plugins/$wrong.so"
+done
 refused "nor one of another version" 3 "version 99" ceiling chat.jsonl --policy "$plugins/bad_abi.so"
 refused "an option twice" 2 "the option k is given twice" ceiling chat.jsonl --policy lruk:k=3:k=4
 refused "a colon and no option" 2 "no option follows" ceiling chat.jsonl --policy lru:

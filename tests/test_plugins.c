@@ -166,6 +166,7 @@ static void broken_plugins_are_told_how(void **state)
         {"bad_fault", "rules", "in victim, at request"},
         {"bad_exit", "rules", "it ended the program, with exit code 0, in victim"},
         {"bad_beyond", "rules", "it wrote beyond the 16 bytes that alloc gave it"},
+        {"bad_write", "rules", "it wrote to seg_depth, which it may only read"},
         {"bad_twice", "rules", "in destroy: free was given the same memory twice"},
         {"bad_piece", "rules", "it wrote beyond the 8 bytes of memory that each piece has"},
         {"bad_option", "loads", "option share: its own default_text is refused: 1.5 is out of "

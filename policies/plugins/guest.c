@@ -11,7 +11,7 @@
 
 const char *kvc_hook_name(uint32_t hook)
 {
-    static const char *const names[] = {"no hook", "create", "destroy", "request", "stored",
+    static const char *const names[] = {"no hook", "load", "create", "destroy", "request", "stored",
                                         "touched", "victim", "removed", "admits", "rank", "arrived",
                                         "admitted", "served", "ended", "pick"};
     return hook < sizeof(names) / sizeof(names[0]) ? names[hook] : "no hook";
@@ -135,8 +135,36 @@ static void clear(struct kvc_guest_memory *m)
     }
 }
 
+static void lend(struct kvc_guest_lent *lent, const char *name, const uint32_t *at, size_t n)
+{
+    *lent = (struct kvc_guest_lent){.at = at, .name = name, .bytes = at ? n * sizeof(*at) : 0};
+    kvc_digest_init(&lent->digest);
+    kvc_digest_add(&lent->digest, at, lent->bytes);
+}
+
+void kvc_guest_lend(struct kvc_guest *g, size_t n_segments, const uint32_t *seg_len,
+                    const uint32_t *seg_depth, const uint32_t *seg_parent)
+{
+    if (!g->path)
+        return; /* of what is built in nobody doubts it */
+    lend(&g->lent[0], "seg_blocks", seg_len, n_segments);
+    lend(&g->lent[1], "seg_depth", seg_depth, n_segments);
+    lend(&g->lent[2], "seg_parent", seg_parent, n_segments);
+}
+
+static void look_at_lent(struct kvc_guest *g, const struct kvc_guest_lent *lent)
+{
+    struct kvc_digest now;
+    kvc_digest_init(&now);
+    kvc_digest_add(&now, lent->at, lent->bytes);
+    if (lent->at && (now.a != lent->digest.a || now.b != lent->digest.b))
+        kvc_guest_breach(g, "it wrote to %s, which it may only read", lent->name);
+}
+
 void kvc_guest_look(struct kvc_guest *g)
 {
+    for (size_t i = 0; i < sizeof(g->lent) / sizeof(g->lent[0]); i++)
+        look_at_lent(g, &g->lent[i]);
     for (struct kvc_guest_memory *m = g->given; m; m = m->next) {
         if (!whole(m)) {
             kvc_guest_breach(g, "it wrote in front of the memory that alloc gave it");

@@ -4,11 +4,13 @@
 #ifndef KVC_POLICIES_GUEST_H
 #define KVC_POLICIES_GUEST_H
 
+#include "base/digest.h"
 #include "policies/plugins/plugin.h"
 #include "policies/plugins/watch.h"
 
 enum kvc_hook {
     KVC_HOOK_NONE,
+    KVC_HOOK_LOAD, /* no hook yet: its constructors, and kvc_policy_plugin() */
     KVC_HOOK_CREATE,
     KVC_HOOK_DESTROY,
     KVC_HOOK_REQUEST,
@@ -49,6 +51,13 @@ struct kvc_guest_memory { /* in front of what alloc gives */
     uint64_t magic; /* whether this is one, and not freed yet */
 };
 
+struct kvc_guest_lent { /* arrays that it may read, as they were when the run began */
+    const void *at;
+    const char *name;
+    size_t bytes;
+    struct kvc_digest digest;
+};
+
 struct kvc_guest {
     const char *path, *name; /* borrowed; path NULL: a built-in policy */
     struct kvc_plugged_trial *trial;
@@ -56,6 +65,7 @@ struct kvc_guest {
     struct kvc_watch_slot *slot; /* where place is, while somebody watches; or NULL */
     struct kvc_guest_memory *given;
     struct kvc_guest_memory *freed; /* of a trial: kept, to know them when they come again */
+    struct kvc_guest_lent lent[3];  /* of a plug-in */
     uint64_t rng;
     bool *failed;           /* its run's, set with the first breach */
     struct kvc_error error; /* that breach */
@@ -68,7 +78,10 @@ enum kvc_status kvc_guest_choose(struct kvc_policy_choice *out,
 /* trial may be NULL. */
 void kvc_guest_begin(struct kvc_guest *guest, const struct kvc_policy_choice *choice,
                      struct kvc_plugged_trial *trial, bool *failed);
-/* Whether it kept to the memory it was given: a breach if not. */
+/* The segments' arrays, which it may read. */
+void kvc_guest_lend(struct kvc_guest *guest, size_t n_segments, const uint32_t *seg_len,
+                    const uint32_t *seg_depth, const uint32_t *seg_parent);
+/* Whether it kept to the memory it was given, and only read what it was lent: a breach if not. */
 void kvc_guest_look(struct kvc_guest *guest);
 /* Frees what it left behind, which the trial is told of. */
 void kvc_guest_end(struct kvc_guest *guest);

@@ -66,6 +66,8 @@ enum kvc_status kvc_hosted_open(struct kvc_hosted *h, const struct kvc_hosted_se
     if (st != KVC_OK)
         return st;
     kvc_guest_begin(&h->guest, &h->choice, setup->trial, &h->failed);
+    kvc_guest_lend(&h->guest, setup->n_segments, setup->seg_len, setup->seg_depth,
+                   setup->seg_parent);
     return create(h, err);
 }
 

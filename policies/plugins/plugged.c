@@ -387,6 +387,7 @@ static void make_host(struct kvc_plugged *p)
     p->host.seg_depth = c->seg_depth;
     p->host.seg_parent = c->seg_parent;
     kvc_plugged_services(&p->host);
+    kvc_guest_lend(&p->guest, c->n_segments, c->seg_len, c->seg_depth, c->seg_parent);
 }
 
 static void create(struct kvc_plugged *p)

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "policies/eviction/runs.h"
+#include "policies/plugins/guest.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
@@ -303,6 +304,17 @@ static enum kvc_status load(struct kvc_plugin *p, uint32_t kind, struct kvc_erro
     return check(p, u.entry(), kind, err);
 }
 
+/* Its code runs already here, so that a watcher is to know. */
+static enum kvc_status watched_load(struct kvc_plugin *p, uint32_t kind, struct kvc_error *err)
+{
+    struct kvc_watch_slot *slot = kvc_watch_take(p->path, "plug-in");
+    if (slot)
+        slot->place.hook = KVC_HOOK_LOAD;
+    enum kvc_status st = load(p, kind, err);
+    kvc_watch_give(slot);
+    return st;
+}
+
 enum kvc_status kvc_plugin_open(struct kvc_plugin **out, const char *spec, uint32_t kind,
                                 struct kvc_error *err)
 {
@@ -319,7 +331,7 @@ enum kvc_status kvc_plugin_open(struct kvc_plugin **out, const char *spec, uint3
                                            sizeof(p->path) - 1);
     if (st == KVC_OK) {
         memcpy(p->path, spec, n);
-        st = load(p, kind, err);
+        st = watched_load(p, kind, err);
     }
     if (st == KVC_OK)
         *out = p;

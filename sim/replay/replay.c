@@ -366,20 +366,28 @@ bool kvc_engine_next(struct kvc_engine *e)
     return true;
 }
 
-enum kvc_status kvc_engine_error(const struct kvc_engine *e, struct kvc_error *err)
+/* Whether policies kept to their rules, and to the memory they were given. */
+static enum kvc_status look_at_policies(const struct kvc_engine *e, struct kvc_error *err)
 {
-    for (uint32_t i = 0; i < e->n_replicas; i++) {
+    enum kvc_status st = KVC_OK;
+    for (uint32_t i = 0; i < e->n_replicas && st == KVC_OK; i++) {
         const struct kvc_replica *r = &e->replicas[i];
-        if (r->pool.policy && kvc_runs_failed(r->pool.policy))
-            return kvc_runs_error(r->pool.policy, err);
-        if (r->order && r->order->hosted.failed)
-            return kvc_hosted_error(&r->order->hosted, err);
+        if (r->pool.policy)
+            st = kvc_runs_error(r->pool.policy, err);
+        if (st == KVC_OK && r->order)
+            st = kvc_hosted_error(&r->order->hosted, err);
     }
     for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++)
-        for (uint32_t i = 0; i < e->tiers[t].instances; i++)
-            if (e->tiers[t].pools[i].policy && kvc_runs_failed(e->tiers[t].pools[i].policy))
-                return kvc_runs_error(e->tiers[t].pools[i].policy, err);
-    return kvc_fail_nomem(err);
+        for (uint32_t i = 0; i < e->tiers[t].instances && st == KVC_OK; i++)
+            if (e->tiers[t].pools[i].policy)
+                st = kvc_runs_error(e->tiers[t].pools[i].policy, err);
+    return st;
+}
+
+enum kvc_status kvc_engine_error(const struct kvc_engine *e, struct kvc_error *err)
+{
+    enum kvc_status st = look_at_policies(e, err);
+    return st == KVC_OK ? kvc_fail_nomem(err) : st;
 }
 
 static enum kvc_status run(struct kvc_engine *e, struct kvc_error *err)
@@ -410,10 +418,7 @@ static enum kvc_status run(struct kvc_engine *e, struct kvc_error *err)
         move_time(e, e->end_ns);
     note_link_bytes(e);
     enum kvc_status st = kvc_tiers_admission_error(e, err);
-    for (uint32_t i = 0; i < e->n_replicas && st == KVC_OK; i++)
-        if (e->replicas[i].order)
-            st = kvc_hosted_error(&e->replicas[i].order->hosted, err);
-    return st;
+    return st == KVC_OK ? look_at_policies(e, err) : st;
 }
 
 static double clock_s(clockid_t id)
