@@ -115,6 +115,7 @@ static void put_tier_worth(struct kvc_text *t, const struct kvc_findings *f,
                             "others.");
         net += w->usd_saved_per_hour - (isnan(w->usd_cost_per_hour) ? 0 : w->usd_cost_per_hour);
     }
+    /* by a tenth: sums that differ by less are the same to a reader */
     if (net * KVC_HOURS_PER_MONTH > 1.1 * r->cost.saving_vs_hbm_only_usd_per_month && net > 0)
         kvc_text_add(t, " Together that is more than the saving: without them HBM would serve "
                         "part of it.");
@@ -233,7 +234,7 @@ static void say_what_bounds_it(struct kvc_text *t, const struct kvc_findings *f,
     double lost = f->top_cause < KVC_MISS_CAUSES
                       ? kvc_ratio(r->missed_tokens[f->top_cause], r->input_tokens)
                       : 0;
-    if (lost >= 0.0005 && remedy(f))
+    if (lost >= 0.0005 && remedy(f)) /* shown as 0.1 % or more */
         kvc_text_addf(t, " The largest loss that can be helped, %s of the tokens (%s), calls for "
                          "%s.",
                       kvc_fmt_percent(lost).s,
