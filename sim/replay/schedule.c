@@ -5,8 +5,8 @@
 
 #include "base/alloc.h"
 
-/* SGLang's defaults (managers/schedule_policy.py, scheduler.py): CLIP_MAX_NEW_TOKENS_ESTIMATION,
- * MIN_NEW_TOKEN_RATIO_FACTOR and NEW_TOKEN_RATIO_DECAY_STEPS. */
+/* SGLang's defaults (srt/environ.py): SGLANG_CLIP_MAX_NEW_TOKENS_ESTIMATION,
+ * SGLANG_MIN_NEW_TOKEN_RATIO_FACTOR and SGLANG_NEW_TOKEN_RATIO_DECAY_STEPS. */
 #define MOST_GUESSED 4096
 #define RATIO_LEAST (KVC_OUTPUT_RATIO * 0.14)
 #define RATIO_FALL ((KVC_OUTPUT_RATIO - RATIO_LEAST) / 600) /* a decode step */
