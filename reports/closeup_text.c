@@ -219,8 +219,7 @@ void kvc_crossing_text(struct kvc_text *t, const struct kvc_crossing *c, const c
     kvc_text_addf(t, "\n%s by %s; %s of %s (%s), %s tokens, are asked for "
                   "by two or more\n", kvc_fmt_some(c->namespaces, "namespace").s, isolate,
                   kvc_fmt_count(c->crossing_blocks).s, kvc_fmt_some(c->blocks, "distinct block").s,
-                  kvc_fmt_percent(blocks).s,
-                  kvc_fmt_count(c->crossing_tokens).s);
+                  kvc_fmt_percent(blocks).s, kvc_fmt_count(c->crossing_tokens).s);
     if (c->n < 2)
         return;
     kvc_text_addf(t, "%-*s", NAME, "blocks in common");

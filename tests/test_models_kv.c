@@ -362,8 +362,7 @@ static void messages_agree_with_the_measured_points(void **state)
         double size, gb_s;
         if (!at || !strstr(at, "GPU-GPU") ||
             sscanf(at, "16x200Gb EFA,%7[a-z],GPU-GPU,%lf %3[A-Z],threads16 batch128,%lf", way,
-                   &size,
-                   unit, &gb_s) != 4)
+                   &size, unit, &gb_s) != 4)
             continue;
         double bytes = size * (strcmp(unit, "MB") == 0 ? 1048576 : 1024);
         struct kvc_link_use use;

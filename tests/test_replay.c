@@ -335,8 +335,9 @@ static void faster_link_never_hurts(void **state)
     kvc_scenario_destroy(base);
 }
 
-/* Two ranks with a prompt each: both have their token when the slower one's attention and products,
- * and the experts for the tokens of both, are done. Alike ones take what a step of such ranks is. */
+/* Two ranks with a prompt each: both have their token when the slower one's attention and
+ * products, and the experts for the tokens of both, are done. Alike ones take what a step of
+ * such ranks is. */
 static void ranks_end_with_the_slowest(void **state)
 {
     struct kvc_scenario *sc = replay_base_scenario();

@@ -221,7 +221,8 @@ static void per_gpu_is_a_share(void **state)
 
 /* ---- no memory ---- */
 
-/* Each stride-th allocation fails; how many of the runs said so. model NULL: built anew each time. */
+/* Each stride-th allocation fails; how many of the runs said so. model NULL: built anew each
+ * time. */
 static uint64_t fail_each(const struct replay_case *c, struct kvc_step_model *model,
                           uint64_t stride)
 {

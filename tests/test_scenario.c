@@ -333,71 +333,74 @@ static void engine_defaults_are_those_of_the_version(void **state)
     kvc_scenario_destroy(s);
 }
 
+static const struct {
+    const char *text;
+    int line;
+    const char *field, *says;
+    enum kvc_status st;
+} wrong[] = {
+    {"{\n\"modle\": \"x\"}", 2, "modle", "model", KVC_ERR_INPUT},
+    {"{\n\n\"tiers\": {\n \"dram\": { \"capcity\": \"1GiB\" } } }", 4, "tiers.dram.capcity",
+     "tiers.dram.capacity", KVC_ERR_INPUT},
+    {"{\"tiers\": {\"ssd\": {\"capacity\": \"1GiB\"}}}", 1, "tiers.ssd", "unknown",
+     KVC_ERR_INPUT},
+    {"{\"tiers\": {\"dram\": {\"capacity\": 5}}}", 1, "tiers.dram.capacity", "no unit",
+     KVC_ERR_INPUT},
+    {"{\"tiers\": {\"dram\": \"5GiB\"}}", 1, "tiers.dram", "group", KVC_ERR_INPUT},
+    {"{\"tiers\": {\"hbm\": null}}", 1, "tiers.hbm", "group", KVC_ERR_INPUT},
+    {"{\"cluster\": {\"tp\": 0}}", 1, "cluster.tp", "between 1 and", KVC_ERR_INPUT},
+    {"{\"cluster\": {\"tp\": 1.5}}", 1, "cluster.tp", "whole number", KVC_ERR_INPUT},
+    {"{\"cluster\": {\"tp\": null}}", 1, "cluster.tp", "null", KVC_ERR_INPUT},
+    {"{\"cluster\": {\"tp\": [1, 2]}}", 1, "cluster.tp", "list", KVC_ERR_INPUT},
+    {"{\"cluster\": {\"tp\": {\"x\": 1}}}", 1, "cluster.tp", "not an object", KVC_ERR_INPUT},
+    {"{\"cluster\": {\"gpu\": \"h200-smx\"}}", 1, "cluster.gpu", "h200_sxm", KVC_ERR_INPUT},
+    {"{\"engine\": {\"gpu_memory_utilization\": 1.2}}", 1, "engine.gpu_memory_utilization",
+     "between", KVC_ERR_INPUT},
+    {"{\"engine\": {\"preset\": \"mooncake\"}}", 1, "engine.preset", "not modelled",
+     KVC_ERR_UNSUPPORTED},
+    {"{\"disaggregation\": {\"prefill\": 1}}", 1, "disaggregation", "not yet",
+     KVC_ERR_UNSUPPORTED},
+    {"{\"tenants\": {\n\"gold\": {\"qota\": 0.5}}}", 2, "tenants.gold.qota", "quota",
+     KVC_ERR_INPUT},
+    {"{\"tenants\": {\"gold\": {\"quota\": 1.5}}}", 1, "tenants.gold.quota", "share",
+     KVC_ERR_INPUT},
+    {"{\"tenants\": {\"gold\": {\"quota\": \"5 apples\"}}}", 1, "tenants.gold.quota", "apples",
+     KVC_ERR_INPUT},
+    {"{\"tenants\": {\"gold\": {\"reserve\": {\"ram\": 0.5}}}}", 1, "tenants.gold.reserve.ram",
+     "dram", KVC_ERR_INPUT},
+    {"{\"tenants\": {\"gold\": {\"quota_mode\": \"firm\"}}}", 1, "tenants.gold.quota_mode",
+     "hard", KVC_ERR_INPUT},
+    {"{\"tenants\": {\"gold\": {\"quota\": {\"nvme\": 1.5}}}}", 1, "tenants.gold.quota.nvme",
+     "share", KVC_ERR_INPUT},
+    {"{\"tenants\": {\"gold\": {\"ttl\": \"0s\"}}}", 1, "tenants.gold.ttl", "null",
+     KVC_ERR_INPUT},
+    {"{\"tenants\": {\"gold\": {\"ttl\": 30}}}", 1, "tenants.gold.ttl", "unit", KVC_ERR_INPUT},
+    {"{\"tenants\": {\"gold\": 7}}", 1, "tenants.gold", "object", KVC_ERR_INPUT},
+    {"{\"tenants\": [1]}", 1, "tenants", "object", KVC_ERR_INPUT},
+    {"{\"models\": {\"a\": \"b\"}}", 1, "models", "not yet", KVC_ERR_UNSUPPORTED},
+    {"{\"plan\": {\"search\": []}}", 1, "plan", "not yet", KVC_ERR_UNSUPPORTED},
+    {"{\"warmup\": \"-5s\"}", 1, "warmup", "negative", KVC_ERR_INPUT},
+    {"{\"dram\": \"5GiB\"}", 1, "dram", "unknown", KVC_ERR_INPUT},
+    {"[1]", 1, "", "object", KVC_ERR_INPUT},
+    {"{\"model\": \"a\",\n\"model\": \"b\"}", 2, "model", "twice", KVC_ERR_INPUT},
+    {"", 0, "", "empty", KVC_ERR_INPUT},
+    {"{\"tiers\": {\"dram\": {\"link\": \"pcie9\"}}}", 1, "tiers.dram.link", "not known",
+     KVC_ERR_INPUT},
+};
+
 static void wrong_files_are_refused_with_line_and_key(void **state)
 {
-    static const struct { const char *text; int line; const char *field,
-                          *says; enum kvc_status st; } c[] = {
-        {"{\n\"modle\": \"x\"}", 2, "modle", "model", KVC_ERR_INPUT},
-        {"{\n\n\"tiers\": {\n \"dram\": { \"capcity\": \"1GiB\" } } }", 4, "tiers.dram.capcity",
-         "tiers.dram.capacity", KVC_ERR_INPUT},
-        {"{\"tiers\": {\"ssd\": {\"capacity\": \"1GiB\"}}}", 1, "tiers.ssd", "unknown",
-         KVC_ERR_INPUT},
-        {"{\"tiers\": {\"dram\": {\"capacity\": 5}}}", 1, "tiers.dram.capacity", "no unit",
-         KVC_ERR_INPUT},
-        {"{\"tiers\": {\"dram\": \"5GiB\"}}", 1, "tiers.dram", "group", KVC_ERR_INPUT},
-        {"{\"tiers\": {\"hbm\": null}}", 1, "tiers.hbm", "group", KVC_ERR_INPUT},
-        {"{\"cluster\": {\"tp\": 0}}", 1, "cluster.tp", "between 1 and", KVC_ERR_INPUT},
-        {"{\"cluster\": {\"tp\": 1.5}}", 1, "cluster.tp", "whole number", KVC_ERR_INPUT},
-        {"{\"cluster\": {\"tp\": null}}", 1, "cluster.tp", "null", KVC_ERR_INPUT},
-        {"{\"cluster\": {\"tp\": [1, 2]}}", 1, "cluster.tp", "list", KVC_ERR_INPUT},
-        {"{\"cluster\": {\"tp\": {\"x\": 1}}}", 1, "cluster.tp", "not an object", KVC_ERR_INPUT},
-        {"{\"cluster\": {\"gpu\": \"h200-smx\"}}", 1, "cluster.gpu", "h200_sxm", KVC_ERR_INPUT},
-        {"{\"engine\": {\"gpu_memory_utilization\": 1.2}}", 1, "engine.gpu_memory_utilization",
-         "between", KVC_ERR_INPUT},
-        {"{\"engine\": {\"preset\": \"mooncake\"}}", 1, "engine.preset", "not modelled",
-         KVC_ERR_UNSUPPORTED},
-        {"{\"disaggregation\": {\"prefill\": 1}}", 1, "disaggregation", "not yet",
-         KVC_ERR_UNSUPPORTED},
-        {"{\"tenants\": {\n\"gold\": {\"qota\": 0.5}}}", 2, "tenants.gold.qota", "quota",
-         KVC_ERR_INPUT},
-        {"{\"tenants\": {\"gold\": {\"quota\": 1.5}}}", 1, "tenants.gold.quota", "share",
-         KVC_ERR_INPUT},
-        {"{\"tenants\": {\"gold\": {\"quota\": \"5 apples\"}}}", 1, "tenants.gold.quota", "apples",
-         KVC_ERR_INPUT},
-        {"{\"tenants\": {\"gold\": {\"reserve\": {\"ram\": 0.5}}}}", 1, "tenants.gold.reserve.ram",
-         "dram",
-         KVC_ERR_INPUT},
-        {"{\"tenants\": {\"gold\": {\"quota_mode\": \"firm\"}}}", 1, "tenants.gold.quota_mode",
-         "hard",
-         KVC_ERR_INPUT},
-        {"{\"tenants\": {\"gold\": {\"quota\": {\"nvme\": 1.5}}}}", 1, "tenants.gold.quota.nvme",
-         "share", KVC_ERR_INPUT},
-        {"{\"tenants\": {\"gold\": {\"ttl\": \"0s\"}}}", 1, "tenants.gold.ttl", "null",
-         KVC_ERR_INPUT},
-        {"{\"tenants\": {\"gold\": {\"ttl\": 30}}}", 1, "tenants.gold.ttl", "unit", KVC_ERR_INPUT},
-        {"{\"tenants\": {\"gold\": 7}}", 1, "tenants.gold", "object", KVC_ERR_INPUT},
-        {"{\"tenants\": [1]}", 1, "tenants", "object", KVC_ERR_INPUT},
-        {"{\"models\": {\"a\": \"b\"}}", 1, "models", "not yet", KVC_ERR_UNSUPPORTED},
-        {"{\"plan\": {\"search\": []}}", 1, "plan", "not yet", KVC_ERR_UNSUPPORTED},
-        {"{\"warmup\": \"-5s\"}", 1, "warmup", "negative", KVC_ERR_INPUT},
-        {"{\"dram\": \"5GiB\"}", 1, "dram", "unknown", KVC_ERR_INPUT},
-        {"[1]", 1, "", "object", KVC_ERR_INPUT},
-        {"{\"model\": \"a\",\n\"model\": \"b\"}", 2, "model", "twice", KVC_ERR_INPUT},
-        {"", 0, "", "empty", KVC_ERR_INPUT},
-        {"{\"tiers\": {\"dram\": {\"link\": \"pcie9\"}}}", 1, "tiers.dram.link", "not known",
-         KVC_ERR_INPUT},
-    };
     (void)state;
-    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         struct kvc_scenario *s = NULL;
         struct kvc_error err = {0};
-        write_file(c[i].text);
+        write_file(wrong[i].text);
         enum kvc_status st = kvc_scenario_load(&s, temp_file, &err);
-        if (st != c[i].st || err.line != (uint64_t)c[i].line || strcmp(err.field, c[i].field) ||
-            !strstr(err.text, c[i].says) || strcmp(err.file, temp_file) || s)
-            fail_msg("%s\n-> %d %s:%" PRIu64 ":%s: %s", c[i].text, st, err.file, err.line,
-                     err.field,
-                     err.text);
+        if (st != wrong[i].st || err.line != (uint64_t)wrong[i].line ||
+            strcmp(err.field, wrong[i].field) ||
+            !strstr(err.text, wrong[i].says) || strcmp(err.file, temp_file) || s)
+            fail_msg("%s\n-> %d %s:%" PRIu64 ":%s: %s", wrong[i].text, st, err.file, err.line,
+                     err.field, err.text);
     }
 }
 

@@ -207,8 +207,7 @@ void kvc_guest_breach(struct kvc_guest *g, const char *fmt, ...)
                     kvc_hook_name(g->place->hook), text);
     else if (g->place->hook == KVC_HOOK_NONE)
         kvc_fail_at(&g->error, KVC_ERR_PLUGIN, g->path, 0, NULL, "%s, by the end of the run: %s",
-                    g->name,
-                    text);
+                    g->name, text);
     else
         kvc_fail_at(&g->error, KVC_ERR_PLUGIN, g->path, 0, NULL, "%s, in %s, at request %llu: %s",
                     g->name, kvc_hook_name(g->place->hook), (unsigned long long)g->place->request,

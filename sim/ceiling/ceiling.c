@@ -210,8 +210,7 @@ static enum kvc_status unknown_policy(const char *name, struct kvc_error *err)
     const char *near = kvc_name_nearest(name, kvc_ceiling_policies());
     return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "policy",
                        "there is no policy \"%s\"%s%s%s; known are %s, and plug-ins by their path",
-                       name,
-                       near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "",
+                       name, near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "",
                        known);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Published figures that follow from geometry, arithmetic or the time of single steps. The numbers in
- * them are the conditions that their sources state (table.c). */
+ * Published figures that follow from geometry, arithmetic or the time of single steps. The numbers
+ * in them are the conditions that their sources state (table.c). */
 #include "studies/headlines/headlines.h"
 
 #include <stddef.h>
