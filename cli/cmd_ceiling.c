@@ -269,6 +269,22 @@ static enum kvc_status open_trace(struct ceiling *c, struct kvc_error *err)
     return st;
 }
 
+/* The ladder tells what the room costs from what the policy does, whatever policies are shown. */
+static enum kvc_status fill_optimum(struct ceiling *c, const uint64_t *capacity,
+                                    struct kvc_error *err)
+{
+    static const char *const opt[] = {"opt"};
+    bool there = !c->stats.has_prefix || kvc_ceiling_replicas(c) > 1;
+    for (size_t p = 0; p < c->n_policies; p++)
+        there = there || strcmp(c->policy[p], opt[0]) == 0;
+    if (there)
+        return KVC_OK;
+    c->optimum = kvc_calloc(c->n_points, sizeof(*c->optimum));
+    return c->optimum ? kvc_ceiling_grid(c->seen, opt, 1, capacity, c->n_points,
+                                         kvc_cli_threads(c->cli), c->optimum, err)
+                      : kvc_fail_nomem(err);
+}
+
 static enum kvc_status compute(struct ceiling *c, struct kvc_error *err)
 {
     c->seen = c->trace;
@@ -295,6 +311,8 @@ static enum kvc_status compute(struct ceiling *c, struct kvc_error *err)
     st = c->closeups ? kvc_ceiling_closeup_run(c, err)
                      : kvc_ceiling_grid(c->trace, c->policy, c->n_policies, capacity, c->n_points,
                                         kvc_cli_threads(c->cli), c->hits, err);
+    if (st == KVC_OK)
+        st = fill_optimum(c, capacity, err);
     kvc_free(capacity);
     if (st == KVC_OK)
         st = kvc_ceiling_prove(c, err);
@@ -385,6 +403,8 @@ static int ceiling_main(struct kvc_cli *cli)
     kvc_ceiling_proof_clear(&c);
     kvc_ceiling_closeup_clear(&c);
     kvc_free(c.cost);
+    kvc_free(c.saved);
+    kvc_free(c.optimum);
     kvc_free(c.hits);
     kvc_free(c.point);
     for (size_t i = 0; i < c.n_policies; i++)

@@ -51,10 +51,15 @@ ceiling --capacity 3 --policy opt --certify
 holds "the optimum with its proof" \
     '"certificates":[{"capacity_blocks":3,"capacity_bytes":null,"raw_hit_blocks":7,"most_held_blocks":3,"free_reuses":4,' \
     '"bound_blocks":7,"optimal":true,"instants":[1],"runs":[0,2,3,0,2]}]'
-# a b, a b c, a b: full blocks that cost 1, 1 + 1/64 and 1 + 2/64
+# without opt in the list it is there all the same
+ceiling --capacity 3 --policy lru
+holds "and capacity is told from policy whatever is listed" \
+    '"raw_block_hit_rate":{"content":0.6153846153846154,"sharing":null,"capacity":0.07692307692307693,"policy":0.07692307692307693,"routing":null,"reached":0.46153846153846156}'
+# a b, a b c, a b: full blocks that cost 1, 1 + 1/64 and 1 + 2/64; lru loses the last b to e
 ceiling --capacity 2 --cost
 holds "what hits save, between two bounds" '"cost":{"unit":"first_blocks","points":[' \
-    '"content":7.078125,"upper_bound":6.046875,"reached":6.046875,"reached_by":"opt"}]}'
+    '"content":7.078125,"upper_bound":6.046875,"reached":6.046875,"reached_by":"opt",' \
+    '"policies":[{"policy":"lru","saved":5.03125},{"policy":"opt","saved":6.046875}]}]}'
 ceiling --capacity 2 --model llama-3.1-8b --gpu h100-sxm
 holds "in seconds of a GPU" '"cost":{"unit":"gpu_seconds","points":[{"capacity_blocks":2,'
 # of so small a trace everything is kept: exact, and a warning

@@ -167,12 +167,11 @@ static uint32_t draw_options(struct choice *c, const struct kvc_policy_option *t
     uint32_t drawn = 0;
     size_t at = strlen(c->spec);
     for (uint32_t i = 0; i < n; i++) {
-        bool all = table[i].kind == KVC_OPTION_TIME || strcmp(table[i].name, "tokens") == 0 ||
-                   strcmp(table[i].name, "head") == 0;
+        bool tokens = strcmp(table[i].name, "tokens") == 0 || strcmp(table[i].name, "head") == 0;
+        bool all = table[i].kind == KVC_OPTION_TIME || tokens;
         if (!all && kvc_rng_below(rng, 2))
             continue; /* its default, unless that is too much for the logs of a test */
         double value = draw(table[i].name, rng), in_blocks = value;
-        bool tokens = strcmp(table[i].name, "tokens") == 0 || strcmp(table[i].name, "head") == 0;
         if (tokens)
             value *= c->block_tokens;
         if (tokens && out == c->admission_option)

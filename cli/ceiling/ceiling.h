@@ -40,11 +40,13 @@ struct ceiling {
     const char **policy;
     size_t n_policies;
     struct kvc_hits *hits; /* by policy, then by point */
+    struct kvc_hits *optimum; /* by point; NULL: a policy is opt, or the replicas have it */
     struct ceiling_proof *proof; /* by point; NULL: not asked for */
     struct ceiling_tier tier[KVC_MAX_TIERS];
     size_t n_tiers;
     struct ceiling_closeups *closeups; /* NULL: none of its options was given */
     struct kvc_cost_bound *cost; /* by point; NULL: not asked for */
+    double *saved;               /* by policy, then by point, beside the bounds */
     uint32_t sample_weight;      /* 0: exact */
 };
 
@@ -90,6 +92,7 @@ enum kvc_status kvc_ceiling_closeup_start(struct ceiling *c, struct kvc_error *e
 /* Fills hits. */
 enum kvc_status kvc_ceiling_closeup_run(struct ceiling *c, struct kvc_error *err);
 const char *kvc_ceiling_label(const struct ceiling *c, size_t policy);
+uint32_t kvc_ceiling_replicas(const struct ceiling *c);
 void kvc_ceiling_closeup_ladder(const struct ceiling *c, size_t policy, size_t point,
                                 struct kvc_ladder *ladder);
 void kvc_ceiling_closeup_json_content(struct kvc_json *j, const struct ceiling *c);
@@ -100,6 +103,7 @@ enum kvc_status kvc_ceiling_closeup_text(const struct ceiling *c, struct kvc_err
 void kvc_ceiling_closeup_clear(struct ceiling *c);
 
 void kvc_ceiling_print_head(const struct ceiling *c);
+int kvc_ceiling_name_width(const struct ceiling *c); /* of the policies' column */
 enum kvc_status kvc_ceiling_print_json(const struct ceiling *c, struct kvc_error *err);
 enum kvc_status kvc_ceiling_print_text(const struct ceiling *c, struct kvc_error *err);
 

@@ -208,6 +208,11 @@ const char *kvc_ceiling_label(const struct ceiling *c, size_t column)
     return c->closeups ? c->closeups->label[column] : c->policy[column];
 }
 
+uint32_t kvc_ceiling_replicas(const struct ceiling *c)
+{
+    return c->closeups ? c->closeups->asked.replicas : 1;
+}
+
 void kvc_ceiling_closeup_ladder(const struct ceiling *c, size_t column, size_t point,
                                 struct kvc_ladder *l)
 {

@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct costing {
     const struct ceiling *c;
@@ -19,6 +20,22 @@ static enum kvc_status bound(void *user, size_t i, struct kvc_error *err)
     return kvc_ceiling_cost(k->c->seen, k->upto, k->c->point[i].blocks, &k->c->cost[i], err);
 }
 
+/* Behind several routers: a policy saves in one cache here, whichever they are. */
+static bool again(const struct ceiling *c, size_t policy)
+{
+    return policy > 0 && strcmp(c->policy[policy - 1], c->policy[policy]) == 0;
+}
+
+static enum kvc_status save(void *user, size_t i, struct kvc_error *err)
+{
+    const struct costing *k = user;
+    const struct ceiling *c = k->c;
+    size_t policy = i / c->n_points, point = i % c->n_points;
+    return again(c, policy) ? KVC_OK
+                            : kvc_ceiling_saved(c->seen, k->upto, c->policy[policy],
+                                                c->point[point].blocks, &c->saved[i], err);
+}
+
 enum kvc_status kvc_ceiling_fill_cost(struct ceiling *c, struct kvc_error *err)
 {
     const char *gpu = kvc_cli_value(c->cli, "gpu");
@@ -29,10 +46,14 @@ enum kvc_status kvc_ceiling_fill_cost(struct ceiling *c, struct kvc_error *err)
                                            kvc_cli_value(c->cli, "kv-dtype"), gpu, err);
     if (st == KVC_OK) {
         c->cost = kvc_calloc(c->n_points, sizeof(*c->cost));
-        st = c->cost ? KVC_OK : kvc_fail_nomem(err);
+        c->saved = kvc_calloc(c->n_points * c->n_policies, sizeof(*c->saved));
+        st = c->cost && c->saved ? KVC_OK : kvc_fail_nomem(err);
     }
     if (st == KVC_OK)
         st = kvc_parallel(kvc_cli_threads(c->cli), c->n_points, bound,
+                          &(struct costing){c, upto}, err);
+    if (st == KVC_OK)
+        st = kvc_parallel(kvc_cli_threads(c->cli), c->n_points * c->n_policies, save,
                           &(struct costing){c, upto}, err);
     kvc_free(upto);
     return st;
@@ -57,10 +78,33 @@ void kvc_ceiling_cost_json(struct kvc_json *j, const struct ceiling *c)
         kvc_json_double(j, "upper_bound", c->cost[i].upper);
         kvc_json_double(j, "reached", c->cost[i].reached);
         kvc_json_string(j, "reached_by", c->cost[i].reached_by);
+        kvc_json_open_array(j, "policies");
+        for (size_t p = 0; p < c->n_policies; p++)
+            if (!again(c, p)) {
+                kvc_json_open_object(j, NULL);
+                kvc_json_string(j, "policy", c->policy[p]);
+                kvc_json_double(j, "saved", c->saved[p * c->n_points + i]);
+                kvc_json_close(j);
+            }
+        kvc_json_close(j);
         kvc_json_close(j);
     }
     kvc_json_close(j);
     kvc_json_close(j);
+}
+
+static void print_saved(const struct ceiling *c)
+{
+    int name = kvc_ceiling_name_width(c);
+    printf("\n%12s  %-*s %14s %10s\n", "blocks", name, "policy", "saves", "of at most");
+    for (size_t i = 0; i < c->n_points; i++)
+        for (size_t p = 0; p < c->n_policies; p++) {
+            double saved = c->saved[p * c->n_points + i], most = c->cost[i].upper;
+            if (!again(c, p))
+                printf("%12s  %-*s %14s %10s\n", ceiling_blocks_text(c->point[i].blocks).s, name,
+                       c->policy[p], kvc_fmt_fixed(saved, 1, true).s,
+                       most > 0 ? kvc_fmt_percent(saved / most).s : "-");
+        }
 }
 
 void kvc_ceiling_cost_text(const struct ceiling *c)
@@ -81,4 +125,5 @@ void kvc_ceiling_cost_text(const struct ceiling *c)
         printf(" %9s\n",
                b->upper > 0 ? kvc_fmt_percent((b->upper - b->reached) / b->upper).s : "-");
     }
+    print_saved(c);
 }

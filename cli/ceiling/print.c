@@ -29,11 +29,12 @@ static double ratio(uint64_t part, uint64_t whole)
     return whole ? (double)part / (double)whole : (double)NAN;
 }
 
-/* Where opt was asked for as well, all gaps; else capacity and policy are one. */
 static struct kvc_ladder ladder_of(const struct ceiling *c, size_t policy, size_t point)
 {
     struct kvc_ladder l = {.policy = c->policy[policy], .content = &c->content,
                            .capacity_blocks = c->point[point].blocks};
+    if (c->optimum)
+        l.below[KVC_GAP_CAPACITY] = &c->optimum[point];
     for (size_t p = 0; p < c->n_policies; p++)
         if (p == policy || strcmp(c->policy[p], "opt") == 0)
             l.below[strcmp(c->policy[p], "opt") ? KVC_GAP_POLICY : KVC_GAP_CAPACITY] =
@@ -131,7 +132,7 @@ static void print_rate(uint64_t part, uint64_t whole, bool known)
         printf(" %9s", "unknown");
 }
 
-static int name_width(const struct ceiling *c)
+int kvc_ceiling_name_width(const struct ceiling *c)
 {
     size_t width = 10;
     for (size_t k = 0; k < c->n_policies; k++)
@@ -147,7 +148,7 @@ static void print_row(const struct ceiling *c, const char *capacity, const char 
     printf("%12s", capacity);
     if (c->bytes_per_token)
         printf(" %11s", bytes);
-    printf("  %-*s", name_width(c), name);
+    printf("  %-*s", kvc_ceiling_name_width(c), name);
     print_rate(h->hit_tokens, h->tokens, tokens);
     print_rate(h->hit_blocks, h->full_blocks, known);
     print_rate(h->hit_requests, h->requests, known);
@@ -220,7 +221,7 @@ static enum kvc_status print_gaps(const struct ceiling *c, struct kvc_error *err
 
 enum kvc_status kvc_ceiling_print_text(const struct ceiling *c, struct kvc_error *err)
 {
-    int name = name_width(c);
+    int name = kvc_ceiling_name_width(c);
     kvc_ceiling_print_head(c);
     printf("\n%12s", "capacity");
     if (c->bytes_per_token)

@@ -397,6 +397,10 @@ struct kvc_cost_bound {
 KVC_API enum kvc_status kvc_ceiling_cost(const struct kvc_trace *trace, const double *upto,
                                          uint64_t capacity_blocks, struct kvc_cost_bound *out,
                                          struct kvc_error *err);
+/* The same of one policy, as kvc_ceiling_policy has them, in one cache. */
+KVC_API enum kvc_status kvc_ceiling_saved(const struct kvc_trace *trace, const double *upto,
+                                          const char *policy, uint64_t capacity_blocks,
+                                          double *out, struct kvc_error *err);
 /* Rates from samples of whole prefix trees, for traces that take too long or too much memory beside
  * them: one in weight (>= 8) subtrees is drawn, eight disjoint times; docs/ceilings.md. Of a trace
  * that is a sample, weight and seed are its own whatever is given. After SHARDS (Waldspurger et

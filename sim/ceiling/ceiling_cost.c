@@ -36,11 +36,11 @@ struct relax {
     double upper, lower;
 };
 
-static double worth_of(const struct relax *x, const uint32_t *runs)
+static double worth_of(const struct kvc_ceiling_view *v, const double *upto, const uint32_t *runs)
 {
     double sum = 0;
-    for (uint64_t r = 0; r < x->v->n_requests; r++)
-        sum += x->upto[runs[r]];
+    for (uint64_t r = 0; r < v->n_requests; r++)
+        sum += upto[runs[r]];
     return sum;
 }
 
@@ -142,7 +142,7 @@ static void descend(struct relax *x)
 static void offer(const struct relax *x, const uint32_t *runs, const char *name,
                   struct kvc_cost_bound *out)
 {
-    double worth = worth_of(x, runs);
+    double worth = worth_of(x->v, x->upto, runs);
     if (worth <= out->reached)
         return;
     out->reached = worth;
@@ -174,7 +174,7 @@ enum kvc_status kvc_ceiling_cost_of(const struct kvc_ceiling_view *v, const doub
     if (!status)
         status = kvc_ceiling_content_of(v, &hits, x.runs, err);
     if (!status) {
-        found.content = worth_of(&x, x.runs);
+        found.content = worth_of(v, upto, x.runs);
         status = kvc_ceiling_opt_of(v, &capacity_blocks, 1, &hits, x.runs, err);
     }
     if (!status) {
@@ -208,6 +208,31 @@ enum kvc_status kvc_ceiling_cost(const struct kvc_trace *trace, const double *up
     if (status)
         return status;
     status = kvc_ceiling_cost_of(&full, upto, capacity_blocks, out, err);
+    kvc_ceiling_view_clear(&full);
+    return status;
+}
+
+enum kvc_status kvc_ceiling_saved(const struct kvc_trace *trace, const double *upto,
+                                  const char *policy, uint64_t capacity_blocks, double *out,
+                                  struct kvc_error *err)
+{
+    struct kvc_ceiling_view full;
+    struct kvc_hits hits;
+    enum kvc_status status = kvc_ceiling_find_policy(&policy, policy, err);
+    if (!status)
+        status = kvc_ceiling_view_full(&full, trace, err);
+    if (status)
+        return status;
+    uint32_t *runs = kvc_malloc(full.n_requests, sizeof(*runs));
+    if (!runs)
+        status = kvc_fail_nomem(err);
+    else if (strcmp(policy, "opt") == 0)
+        status = kvc_ceiling_opt_of(&full, &capacity_blocks, 1, &hits, runs, err);
+    else
+        status = kvc_ceiling_runs_of(&full, policy, &capacity_blocks, 1, &hits, runs, err);
+    if (!status)
+        *out = worth_of(&full, upto, runs);
+    kvc_free(runs);
     kvc_ceiling_view_clear(&full);
     return status;
 }
