@@ -101,6 +101,25 @@ static void plugins_give_what_built_ins_give(void **state)
     }
 }
 
+/* A rule on segments and places is the same rule where the engine's segments are single blocks. */
+static void places_are_true_of_single_blocks(void **state)
+{
+    char path[600];
+    uint64_t rng = kvc_rng_stream(17, "places");
+    struct kvc_plugin *plugin;
+    (void)state;
+    so("places", path, sizeof(path));
+    assert_int_equal(kvc_plugin_open(&plugin, path, 0, NULL), KVC_OK);
+    for (uint64_t i = 0; i < 200; i++) {
+        struct kvc_workload w;
+        struct kvc_plugged_trial trial = {.plugin = plugin, .single = true};
+        assert_int_equal(kvc_workload_random(&w, &rng, NULL), KVC_OK);
+        same(&w, path, path, kvc_rng_below(&rng, w.blocks + 2), &trial, i);
+        kvc_workload_clear(&w);
+    }
+    kvc_plugin_close(plugin);
+}
+
 /* ---- where a path ends ---- */
 
 static void paths_and_names_are_told_apart(void **state)
@@ -155,6 +174,8 @@ static void broken_plugins_are_told_how(void **state)
         {"bad_hook", "loads", "the hook victim is missing"},
         {"bad_closed", "closure", "promises KVC_EVICT_CLOSED"},
         {"bad_split", "twin", "when pieces are single blocks"},
+        {"bad_touches", "fields", "without KVC_EVICT_TOUCHES"},
+        {"bad_history", "fields", "without KVC_EVICT_HISTORY"},
         {"bad_random", "repeats", "a second time in one process"},
         {"bad_pinned", "pins", "the victim it named is pinned"},
         {"bad_crash", "options", "in create, of a run with options NULL"},
@@ -344,6 +365,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plugins_give_what_built_ins_give),
+        cmocka_unit_test(places_are_true_of_single_blocks),
         cmocka_unit_test(paths_and_names_are_told_apart),
         cmocka_unit_test(broken_plugins_are_told_how),
         cmocka_unit_test(an_oracle_comes_between_lru_and_opt),

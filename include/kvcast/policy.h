@@ -107,8 +107,8 @@ typedef uint64_t kvc_piece;
 enum kvc_evict_flag {
     KVC_EVICT_CLOSED = 1,  /* promises that no block stays when one before it in its prompt goes;
                               the conformance kit holds it to that */
-    KVC_EVICT_SINGLE = 2,  /* wants pieces of one block; slow, needed where blocks of a piece
-                              differ */
+    KVC_EVICT_SINGLE = 2,  /* wants pieces of one block, of the same segments; slow, needed where
+                              blocks of a piece differ */
     KVC_EVICT_TOUCHES = 4, /* reads info->touches. What is not read need not keep pieces apart */
     KVC_EVICT_HISTORY = 8, /* reads tenant, times and requests of info */
     KVC_EVICT_ORACLE = 16  /* reads next_use, which only bounds without time can tell */

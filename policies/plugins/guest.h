@@ -40,6 +40,7 @@ struct kvc_plugged_trial {
     const struct kvc_plugin *plugin; /* loaded already */
     struct kvc_plugged_place *place;
     bool null_options, single;       /* pieces of one block, whatever it wants */
+    uint32_t noise;                  /* flags whose fields of info hold anything if not declared */
     uint32_t *held_back;             /* by segment: requests that pin it; NULL: none ever */
     uint64_t leaks;                  /* told at the end: allocations not freed .. */
     struct kvc_error error;          /* .. and the first breach, as late as in destroy */

@@ -246,9 +246,12 @@ static bool all_pinned(const struct kvc_plugged *p)
 }
 
 /* The plug-in names a victim, which leaves; returns how many blocks that made room for. */
-static uint32_t make_room(struct kvc_plugged *p, const struct kvc_newcomer *newcomer)
+static uint32_t make_room(struct kvc_plugged *p, struct kvc_newcomer *newcomer)
 {
     uint32_t n = 1, want = newcomer->hi - newcomer->lo;
+    uint32_t at = kvc_plugged_place(p, &newcomer->segment);
+    newcomer->lo += at;
+    newcomer->hi += at;
     uint32_t before = kvc_guest_enter(&p->guest, KVC_HOOK_VICTIM);
     kvc_piece piece = p->evict->victim(&p->host, p->state, newcomer, &n);
     uint32_t r = kvc_plugged_run(p, piece);
@@ -284,7 +287,7 @@ static uint32_t miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
     if (c->size < c->capacity) {
         n = kvc_least(n, c->capacity - c->size);
     } else {
-        const struct kvc_newcomer newcomer = {
+        struct kvc_newcomer newcomer = {
             seg, lo, hi,
             ghost == KVC_RUN_NONE ? KVC_GHOST_NONE : c->run[ghost].queue - kvc_plugged_ghosts(p)};
         n = make_room(p, &newcomer);
@@ -344,7 +347,7 @@ static void look_ahead(struct kvc_plugged *p)
                                     "--by and --replicas");
         return;
     }
-    for (uint32_t s = kvc_runs_segment(c, c->leaf); s != KVC_RUN_NONE; s = p->seg_parent[s])
+    for (uint32_t s = kvc_runs_segment(c, c->leaf); s != KVC_RUN_NONE; s = p->host.seg_parent[s])
         p->next_use[s] = c->next[i++];
 }
 
@@ -357,7 +360,8 @@ static void arrive(struct kvc_runs *c, uint32_t leaf)
         look_ahead(p);
     if (!p->evict->request || c->failed)
         return;
-    const struct kvc_policy_request request = kvc_runs_said(c);
+    struct kvc_policy_request request = kvc_runs_said(c);
+    kvc_plugged_place(p, &request.segment);
     uint32_t before = kvc_guest_enter(&p->guest, KVC_HOOK_REQUEST);
     p->evict->request(&p->host, p->state, &request);
     leave(p, before);
@@ -382,12 +386,9 @@ static void make_host(struct kvc_plugged *p)
     p->host.struct_size = sizeof(p->host);
     p->host.block_tokens = c->block_tokens;
     p->host.capacity_blocks = c->capacity;
-    p->host.n_segments = c->n_segments;
-    p->host.seg_blocks = c->seg_len;
-    p->host.seg_depth = c->seg_depth;
-    p->host.seg_parent = c->seg_parent;
     kvc_plugged_services(&p->host);
-    kvc_guest_lend(&p->guest, c->n_segments, c->seg_len, c->seg_depth, c->seg_parent);
+    kvc_guest_lend(&p->guest, p->host.n_segments, p->host.seg_blocks, p->host.seg_depth,
+                   p->host.seg_parent);
 }
 
 static void create(struct kvc_plugged *p)
@@ -430,7 +431,10 @@ bool kvc_plugged_open(struct kvc_runs *c, const struct kvc_runs_setup *setup)
     c->plugged = p;
     p->c = c;
     p->leaving = p->remember = p->lent = KVC_RUN_NONE;
-    p->seg_parent = setup->seg_parent;
+    p->host.n_segments = setup->n_segments; /* as given, also where blocks are single */
+    p->host.seg_blocks = setup->seg_len;
+    p->host.seg_depth = setup->seg_depth;
+    p->host.seg_parent = setup->seg_parent;
     if (load(p, setup, &p->guest.error) != KVC_OK)
         return false;
     p->ops = (struct kvc_runs_ops){.name = p->choice.policy->name,

@@ -32,8 +32,7 @@ struct kvc_plugged {
     unsigned char *memory; /* stride bytes a run: the piece's, and a word that must stay as it is */
     size_t stride;
     size_t birth_room, history_room, memory_room; /* runs */
-    const uint32_t *seg_parent; /* of the forest as it was given */
-    uint32_t *next_use;         /* by segment of it; KVC_EVICT_ORACLE */
+    uint32_t *next_use; /* by segment of the forest as it was given, host's; KVC_EVICT_ORACLE */
     uint32_t remember; /* engine's queue, KVC_RUN_NONE: nobody asked */
     uint32_t leaving;  /* the run in removed, or KVC_RUN_NONE */
     struct kvc_piece_info info;
@@ -67,6 +66,17 @@ uint32_t kvc_plugged_cut(struct kvc_plugged *p, uint32_t r, uint32_t n);
 /* Whether two neighbours can be one piece. */
 bool kvc_plugged_alike(const struct kvc_plugged *p, uint32_t a, uint32_t b);
 void kvc_plugged_end(struct kvc_plugged *p, uint32_t r); /* its handle dies */
+
+/* The segment it is told of, where the engine's are single blocks; returns what to add to lo, hi. */
+static inline uint32_t kvc_plugged_place(const struct kvc_plugged *p, uint32_t *seg)
+{
+    const struct kvc_runs_cut *cut = &p->c->cut;
+    uint32_t at = *seg;
+    if (!cut->seg || at == KVC_NO_ID)
+        return 0;
+    *seg = cut->seg[at];
+    return at - (cut->end[*seg] - cut->seg_len[*seg]);
+}
 
 static inline uint32_t kvc_plugged_ghosts(const struct kvc_plugged *p)
 {

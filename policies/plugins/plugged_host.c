@@ -34,6 +34,21 @@ static uint64_t resident(const struct kvc_host *host)
     return of(host)->c->size;
 }
 
+/* Fields that no flag asks for hold anything, so that a policy which reads them is found. */
+static void add_noise(const struct kvc_plugged *p, struct kvc_piece_info *i)
+{
+    const struct kvc_plugged_trial *t = p->guest.trial;
+    uint64_t flags = t->noise & ~p->evict->flags, word = p->c->request;
+    word = kvc_mix64(kvc_mix64(word << 32 | i->segment) ^ i->lo);
+    if (flags & KVC_EVICT_TOUCHES)
+        i->touches = (uint32_t)(word & 7);
+    if (!(flags & KVC_EVICT_HISTORY))
+        return;
+    i->tenant = (uint32_t)(word >> 8 & 3);
+    i->stored_ns = i->touched_ns = word >> 16;
+    i->stored_request = i->touched_request = word >> 40;
+}
+
 static const struct kvc_piece_info *info(const struct kvc_host *host, kvc_piece piece)
 {
     struct kvc_plugged *p = of(host);
@@ -45,8 +60,9 @@ static const struct kvc_piece_info *info(const struct kvc_host *host, kvc_piece 
         return i;
     const struct kvc_run *run = &c->run[r];
     i->segment = run->seg;
-    i->lo = run->lo;
-    i->hi = run->hi;
+    uint32_t at = kvc_plugged_place(p, &i->segment);
+    i->lo = run->lo + at;
+    i->hi = run->hi + at;
     i->depth = c->seg_depth[run->seg] + run->lo;
     i->touches = run->note;
     i->tenant = KVC_NO_ID;
@@ -60,6 +76,8 @@ static const struct kvc_piece_info *info(const struct kvc_host *host, kvc_piece 
     }
     i->resident = kvc_run_resident(c, r);
     i->pinned = kvc_plugged_pinned(p, r);
+    if (p->guest.trial && p->guest.trial->noise)
+        add_noise(p, i);
     return i;
 }
 

@@ -279,6 +279,41 @@ static void twin(struct kvc_trials *t)
         check_everywhere(t, false, HANDY, agrees_with_single_blocks);
 }
 
+/* ---- what info is asked for ---- */
+
+static uint64_t digest_with(struct kvc_trials *t, struct kvc_trial_run *run, uint32_t noise)
+{
+    run->digests = 0;
+    run->trial.noise = noise;
+    everywhere(t, run, HANDY, fine);
+    return run->digests;
+}
+
+/* Fields that no flag declares hold noise: hits that change come from one that is read. */
+static void fields(struct kvc_trials *t)
+{
+    static const struct {
+        uint32_t flag;
+        const char *name, *what;
+    } declared[] = {
+        {KVC_EVICT_TOUCHES, "KVC_EVICT_TOUCHES", "touches"},
+        {KVC_EVICT_HISTORY, "KVC_EVICT_HISTORY",
+         "its tenant, stored_ns, touched_ns, stored_request or touched_request"},
+    };
+    struct kvc_plugin *p;
+    if (!kvc_trial_open(t, &p))
+        return;
+    struct kvc_trial_run run = {.spec = t->policy, .trial = {.plugin = p,
+                                                             .place = &t->board->place}};
+    uint64_t plain = digest_with(t, &run, 0);
+    for (size_t i = 0; i < 2 && t->board->verdict == KVC_CHECK_PASSED; i++)
+        if (!(t->board->flags & declared[i].flag) &&
+            digest_with(t, &run, declared[i].flag) != plain)
+            kvc_trial_fails(t, "it reads %s of info, which is empty without %s: add that to .flags",
+                            declared[i].what, declared[i].name);
+    kvc_plugin_close(p);
+}
+
 /* ---- determinism ---- */
 
 struct side {
@@ -429,6 +464,7 @@ const struct kvc_trial kvc_trial_table[] = {
     {"rules", "every answer keeps the rules, at every capacity", rules, KVC_POLICY_EVICTION},
     {"closure", "what it promises of prefixes holds", closure, KVC_POLICY_EVICTION},
     {"twin", "pieces give what single blocks give", twin, KVC_POLICY_EVICTION},
+    {"fields", "what it reads of info is declared", fields, KVC_POLICY_EVICTION},
     {"repeats", "equal runs give equal hits, in threads too", determinism, KVC_POLICY_EVICTION},
     {"pins", "what running requests read stays", pins, KVC_POLICY_EVICTION},
     {"options", "NULL, and both ends of each", options, KVC_POLICY_EVICTION},
