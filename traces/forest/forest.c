@@ -194,7 +194,7 @@ static bool walk(struct kvc_forest *f, struct kvc_spot at, size_t i, const uint6
 /* In a cache line. A chain is compared at about 6 bytes a cycle and memory takes hundreds of cycles
  * to answer, so the first lines are asked for at once. */
 #define LINE_IDS 8
-#define NEAR_STARTS ((size_t)1 << 15) /* so few are in the cache anyhow */
+#define NEAR_STARTS ((size_t)1 << 12) /* 64 KiB: so few stay near, whatever else goes by */
 
 static void prefetch_chain(const struct kvc_forest *f, uint64_t node, size_t n)
 {
