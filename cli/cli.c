@@ -225,7 +225,9 @@ int kvc_cli_parse(struct kvc_cli *cli, int n, char **words)
         else
             rc = parse_letter(cli, n, words, &i);
     }
-    return rc == KVC_EXIT_OK ? read_common(cli) : rc;
+    if (rc == KVC_EXIT_OK)
+        rc = read_common(cli);
+    return rc == KVC_EXIT_OK && !cli->help ? kvc_cli_check_outputs(cli) : rc;
 }
 
 void kvc_cli_clear(struct kvc_cli *cli)

@@ -324,6 +324,8 @@ static int run(struct kvc_cli *cli)
     return status == KVC_OK ? KVC_EXIT_OK : kvc_cli_fail(cli, &err);
 }
 
+static const char *const outputs[] = {"o", "output", NULL};
+
 const struct kvc_cli_command kvc_cmd_bench = {
     .name = "bench",
     .arguments = "[-o PROFILE.json] [--quick] [--dir FOLDER]",
@@ -340,5 +342,6 @@ const struct kvc_cli_command kvc_cmd_bench = {
         "does, and holds all measurements. A scenario names it with --profile.\n\n"
         "kvcast bench --dir /mnt/nvme0 --gpu h100-sxm -o my.json",
     .options = options,
+    .outputs = outputs,
     .run = run,
 };

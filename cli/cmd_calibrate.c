@@ -220,6 +220,8 @@ static int run(struct kvc_cli *cli)
     return status == KVC_OK ? KVC_EXIT_OK : kvc_cli_fail(cli, &err);
 }
 
+static const char *const outputs[] = {"o", "output", NULL};
+
 const struct kvc_cli_command kvc_cmd_calibrate = {
     .name = "calibrate",
     .arguments =
@@ -250,5 +252,6 @@ const struct kvc_cli_command kvc_cmd_calibrate = {
         "profile.",
     .scenario_keys = true,
     .options = options,
+    .outputs = outputs,
     .run = run,
 };

@@ -75,6 +75,8 @@ static int run(struct kvc_cli *cli)
     return KVC_EXIT_OK;
 }
 
+static const char *const outputs[] = {"o", NULL};
+
 const struct kvc_cli_command kvc_cmd_export = {
     .name = "export",
     .arguments = "T -o F",
@@ -86,5 +88,6 @@ const struct kvc_cli_command kvc_cmd_export = {
         "request with everything a trace holds. Imported again, mooncake and csv give the same "
         "trace; what a format has no place for is said in a note.",
     .options = options,
+    .outputs = outputs,
     .run = run,
 };

@@ -198,6 +198,8 @@ static int run(struct kvc_cli *cli)
     return KVC_EXIT_OK;
 }
 
+static const char *const outputs[] = {"o", NULL};
+
 const struct kvc_cli_command kvc_cmd_gen = {
     .name = "gen",
     .arguments = "KIND -o F.jsonl",
@@ -212,5 +214,6 @@ const struct kvc_cli_command kvc_cmd_gen = {
         "prompt is all that came before and its own text; the answer takes 0.5 s and 20 ms a token "
         "before the pause begins.",
     .options = options,
+    .outputs = outputs,
     .run = run,
 };

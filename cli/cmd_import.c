@@ -152,6 +152,8 @@ static int run(struct kvc_cli *cli)
     return rc;
 }
 
+static const char *const outputs[] = {"o", NULL};
+
 const struct kvc_cli_command kvc_cmd_import = {
     .name = "import",
     .arguments = "LOG... -o T.kvt",
@@ -163,5 +165,6 @@ const struct kvc_cli_command kvc_cmd_import = {
         "the first ones shown with their line; nothing is dropped in silence.",
     .options = options,
     .log_formats = true,
+    .outputs = outputs,
     .run = run,
 };

@@ -229,6 +229,8 @@ static int run(struct kvc_cli *cli)
     return status == KVC_OK ? KVC_EXIT_OK : kvc_cli_fail(cli, &err);
 }
 
+static const char *const outputs[] = {"report", NULL};
+
 const struct kvc_cli_command kvc_cmd_inspect = {
     .name = "inspect",
     .arguments = "T",
@@ -240,5 +242,6 @@ const struct kvc_cli_command kvc_cmd_inspect = {
         "which prompts share a prefix, what they would share under stated assumptions.\n\n"
         "kvcast inspect log.jsonl.zst --model llama-3.1-70b --report traffic.html",
     .options = options,
+    .outputs = outputs,
     .run = run,
 };

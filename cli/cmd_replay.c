@@ -143,11 +143,11 @@ static enum kvc_status write_reports(struct replay *r, struct kvc_error *err)
     return st;
 }
 
-static const char *const outputs[] = {"report", "db", "requests"};
+static const char *const outputs[] = {"report", "db", "requests", NULL};
 
 static int refuse_overwriting(const struct replay *r)
 {
-    for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
+    for (size_t i = 0; outputs[i]; i++) {
         const char *out = kvc_cli_value(r->cli, outputs[i]);
         bool trace = out && kvc_cli_same_file(r->trace_path, out);
         if (trace || (out && r->scenario_path && kvc_cli_same_file(r->scenario_path, out)))
@@ -161,7 +161,7 @@ static int refuse_overwriting(const struct replay *r)
 static enum kvc_status try_outputs(const struct replay *r, struct kvc_error *err)
 {
     enum kvc_status st = KVC_OK;
-    for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]) && st == KVC_OK; i++) {
+    for (size_t i = 0; outputs[i] && st == KVC_OK; i++) {
         const char *out = kvc_cli_value(r->cli, outputs[i]);
         st = out ? kvc_outfile_try(out, err) : KVC_OK;
     }
@@ -220,5 +220,6 @@ const struct kvc_cli_command kvc_cmd_replay = {
         "kvcast replay log.jsonl --model llama-3.1-70b --gpu h100-sxm --tp 8 --dram 512GiB",
     .options = options,
     .scenario_keys = true,
+    .outputs = outputs,
     .run = replay_main,
 };

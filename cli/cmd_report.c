@@ -88,6 +88,8 @@ static int report_main(struct kvc_cli *cli)
     return status == KVC_OK ? KVC_EXIT_OK : kvc_cli_fail(cli, &err);
 }
 
+static const char *const outputs[] = {"o", NULL};
+
 const struct kvc_cli_command kvc_cmd_report = {
     .name = "report",
     .arguments = "RUN.json|RUNS.db -o R.html",
@@ -101,5 +103,6 @@ const struct kvc_cli_command kvc_cmd_report = {
         "kvcast report runs.db --run 3 --format md\n"
         "kvcast report run.json --format csv -o figures.csv",
     .options = options,
+    .outputs = outputs,
     .run = report_main,
 };

@@ -40,6 +40,8 @@ const struct kvc_cli_command *kvc_cli_command_find(const char *name);
 /* Fills cli from the words behind the command's name; returns an exit code. */
 int kvc_cli_parse(struct kvc_cli *cli, int n, char **words);
 void kvc_cli_clear(struct kvc_cli *cli);
+/* outputs.c: none may overwrite another or what is read. */
+int kvc_cli_check_outputs(const struct kvc_cli *cli);
 
 void kvc_cli_help_program(FILE *out);
 void kvc_cli_help_command(FILE *out, const struct kvc_cli_command *command);

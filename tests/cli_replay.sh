@@ -166,5 +166,15 @@ report $? "an empty scenario"
 cp log.jsonl log.json
 "$kvcast" replay log.json --preset kga-rag --json --quiet | sed '/"runtime"/,$d' | cmp -s - a.res
 report $? "a log may be named .json"
+# what is written must not be two things, or what is read: before the run
+set -- log.jsonl --preset kga-rag
+refused "two reports in one file" 2 "report and --requests both want same" replay "$@" --report same --requests same
+[ ! -e same ]; report $? ".. and nothing is written"
+cp log.jsonl mine.so
+refused "a report over the plug-in" 2 "--report mine.so would overwrite what --tiers.hbm.policy reads" \
+    replay "$@" --policy ./mine.so:k=2 --report mine.so
+cmp -s log.jsonl mine.so; report $? ".. which is as it was"
+refused "JSON and a page on stdout" 2 "both want stdout" replay "$@" --json --report /dev/stdout
+refused "a trace over the salt" 2 "would overwrite what --salt-file reads" import log.jsonl --salt-file mine.so -o mine.so
 echo "1..$n"
 exit $failed
