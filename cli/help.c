@@ -85,6 +85,18 @@ static void key_help(const struct kvc_scenario_key *k, char *buf, size_t size)
     }
 }
 
+static void keys_of(FILE *out, const struct kvc_scenario_key *keys, size_t n,
+                    void (*put)(FILE *out, const char *head, const char *help,
+                                const char *default_text))
+{
+    char head[160], help[512];
+    for (size_t i = 0; i < n; i++) {
+        key_head(&keys[i], head, sizeof(head));
+        key_help(&keys[i], help, sizeof(help));
+        put(out, head, help, keys[i].default_text);
+    }
+}
+
 static void options(FILE *out, const struct kvc_cli_option *o)
 {
     char head[160];
@@ -128,13 +140,10 @@ void kvc_cli_help_command(FILE *out, const struct kvc_cli_command *c)
     if (c->scenario_keys) {
         size_t n;
         const struct kvc_scenario_key *keys = kvc_scenario_keys(&n);
-        char head[160], help[512];
         fprintf(out, "\nScenario keys (in a scenario file they are nested JSON keys)\n");
-        for (size_t i = 0; i < n; i++) {
-            key_head(&keys[i], head, sizeof(head));
-            key_help(&keys[i], help, sizeof(help));
-            option_line(out, head, help, keys[i].default_text);
-        }
+        keys_of(out, keys, n, option_line);
+        keys = kvc_scenario_tenant_keys(&n);
+        keys_of(out, keys, n, option_line);
     }
     fprintf(out, "\nCommon options\n");
     options(out, kvc_cli_common);
@@ -249,7 +258,6 @@ void kvc_cli_manual(FILE *out)
 {
     size_t n;
     const struct kvc_scenario_key *keys = kvc_scenario_keys(&n);
-    char head[160], help[512];
     fprintf(out, ".\\\" Made by 'kvcast --man' from the program's tables; do not edit.\n"
                  ".TH KVCAST 1 \"\" \"kvcast %s\" \"User Commands\"\n", kvc_version());
     fputs(manual_head, out);
@@ -260,10 +268,8 @@ void kvc_cli_manual(FILE *out)
     fputs(".SH SCENARIO\nA scenario is a JSON file, // comments allowed. Each key is also an "
           "option:\n\\fB{\"tiers\": {\"dram\": {\"capacity\": \"512GiB\"}}}\\fR is\n"
           "\\fB\\-\\-tiers.dram.capacity 512GiB\\fR. Unknown keys are errors.\n", out);
-    for (size_t i = 0; i < n; i++) {
-        key_head(&keys[i], head, sizeof(head));
-        key_help(&keys[i], help, sizeof(help));
-        roff_item(out, head, help, keys[i].default_text);
-    }
+    keys_of(out, keys, n, roff_item);
+    keys = kvc_scenario_tenant_keys(&n);
+    keys_of(out, keys, n, roff_item);
     fputs(manual_tail, out);
 }

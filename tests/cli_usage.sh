@@ -23,6 +23,10 @@ expect "help succeeds" 0 "" --help
 grep -q 'replay' "$dir/out"; report $? "help lists the commands"
 expect "help of a command succeeds" 0 "" replay --help
 grep -q -e '--tiers.dram.capacity SIZE' "$dir/out"; report $? "help of replay lists the scenario keys"
+grep -q -e '--tenants.NAME.reserve SHARE|BYTES' "$dir/out"; report $? ".. and those of tenants"
+awk '/--router, --router.policy/ { on = 1 } on { text = text " " $0 } /load_weight/ { on = 0 }
+     END { exit text !~ /plug-in/ }' "$dir/out"
+report $? ".. and that a router may be a plug-in"
 awk 'length > 110 { exit 1 }' "$dir/out"; report $? "help lines are not endless"
 expect "'help COMMAND' is the same" 0 "" help replay
 expect "version succeeds" 0 "" --version

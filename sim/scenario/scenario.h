@@ -162,6 +162,8 @@ struct kvc_scenario_key {
 };
 
 const struct kvc_scenario_key *kvc_scenario_keys(size_t *n);
+/* What holds for a tenant, as help shows it: name, arg, default and help only. */
+const struct kvc_scenario_key *kvc_scenario_tenant_keys(size_t *n);
 /* By dotted name or short flag; NULL when there is none. */
 const struct kvc_scenario_key *kvc_scenario_key_find(const char *name);
 /* Whether the name is a group of keys ("tiers.dram") or promised but not yet supported. */

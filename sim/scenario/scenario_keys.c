@@ -68,7 +68,7 @@ static const char *const kv_dtypes[] = {
     ENUM("tiers." t ".write", NULL, "MODE", tiers[i].write, writes, "through",                     \
          "when blocks are written"),                         \
     NAMED("tiers." t ".admission", NULL, "NAME[:OPTION=VALUE]", tiers[i].admission,                \
-          kvc_admission_names, "always", "what of the blocks offered to it is stored"),            \
+          kvc_admission_names, "always", "what of the blocks offered to it is stored; a plug-in's path or one of"),            \
     FLAG("tiers." t ".inclusive", tiers[i].inclusive, "true",                                      \
          "a block that was loaded also stays in the tier"),                                        \
     FLAG("tiers." t ".store_output", tiers[i].store_output, "true",                                \
@@ -156,7 +156,7 @@ static const struct kvc_scenario_key keys[] = {
     TIER(2, "remote", 1e19, "cluster", "rdma-400", "the shared remote tier"),
 
     NAMED("router.policy", "router", "NAME", router.policy, kvc_router_names, "round-robin",
-          "how requests are spread over replicas"),
+          "how requests are spread over replicas; a plug-in's path or one of"),
     REAL("router.load_weight", NULL, "F", router.load_weight, 0, 1e6, "1",
          "weight of load against prefix hits"),
     TIME("router.latency", router.latency_ns, 60e9, "0s", "between arrival and the engine's queue"),

@@ -16,6 +16,28 @@ static const char *const modes[] = {"hybrid", "soft", "hard", "isolated", NULL};
 
 #define USUAL_CAP 0.5 /* of a hybrid quota that names none */
 
+#define SHOWN(field, value, def, text) \
+    {.name = "tenants.NAME." field, .arg = value, .default_text = def, .help = text}
+
+const struct kvc_scenario_key *kvc_scenario_tenant_keys(size_t *n)
+{
+    static const struct kvc_scenario_key shown[] = {
+        SHOWN("quota", "SHARE|BYTES", "", "of one instance of each tier, for the tenant NAME; default: "
+              "for all without a rule of their own (docs/tenants.md)"),
+        SHOWN("quota.TIER", "SHARE|BYTES", "", "of hbm, dram, nvme or remote only"),
+        SHOWN("quota_mode", "MODE", "hybrid", "what happens beyond it: hybrid, soft, hard or isolated"),
+        SHOWN("reserve", "SHARE|BYTES", "", "of GPU memory, which others' requests can't push out"),
+        SHOWN("reserve.TIER", "SHARE|BYTES", "", "the same of hbm, dram, nvme or remote"),
+        SHOWN("ttl", "TIME", "", "blocks leave so long after their last use"),
+        SHOWN("priority", "N", "0", "lower numbers are served first and evicted last"),
+        SHOWN("salt", "true|NAME", "false", "a namespace of its own, or of all with the same salt"),
+        SHOWN("shared", "true|false", "true", "the same, the other way round"),
+        SHOWN("allow", "NAME[,NAME]", "", "with whom it shares a namespace, each naming the others"),
+    };
+    *n = sizeof(shown) / sizeof(shown[0]);
+    return shown;
+}
+
 static size_t find(const char *const *list, const char *name)
 {
     size_t i = 0;
@@ -143,6 +165,9 @@ static enum kvc_status set_salt(struct kvc_tenant_rule *r, const char *text, boo
                                 struct kvc_error *err)
 {
     bool yes = text && kvc_name_equal(text, "true"), no = !text || kvc_name_equal(text, "false");
+    if (!shared && text && !text[0])
+        return wrong(r, "salt", err, "an empty salt tells nobody apart: true, false or a name is "
+                                     "expected");
     if (shared && !yes && !no)
         return wrong(r, "shared", err, "\"%.40s\" is neither true nor false", text);
     if (shared ? yes : no)
@@ -230,12 +255,31 @@ static enum kvc_status apply_allow(struct kvc_tenant_rule *r, const struct kvc_j
     return set_field(r, 7, names, err);
 }
 
+/* A salt and "shared" of one object that say the opposite of one another. */
+static enum kvc_status check_shared(const struct kvc_tenant_rule *r, const struct kvc_jval *object,
+                                    struct kvc_error *err)
+{
+    char buf[64];
+    const char *salt = NULL, *shared = NULL;
+    const struct kvc_jval *a = kvc_jval_member(object, fields[5]);
+    const struct kvc_jval *b = kvc_jval_member(object, fields[6]);
+    if (!a || !b || !kvc_scenario_value_text(a, buf, sizeof(buf), &salt))
+        return KVC_OK;
+    bool salted = salt && !kvc_name_equal(salt, "false");
+    if (!kvc_scenario_value_text(b, buf, sizeof(buf), &shared) || !shared)
+        return KVC_OK;
+    if (salted != kvc_name_equal(shared, "true"))
+        return KVC_OK;
+    return wrong(r, fields[6], err, "%.8s, while salt says the opposite: leave one of them out", shared);
+}
+
 static enum kvc_status apply_rule(struct kvc_tenant_rule *r, const struct kvc_jval *object,
                                   struct kvc_error *err)
 {
     enum kvc_status st = KVC_OK;
     if (kvc_jval_kind(object) != KVC_JOBJECT)
         return wrong(r, "", err, "takes an object, as in { \"quota\": 0.5 }");
+    st = check_shared(r, object, err);
     for (const struct kvc_jval *v = kvc_jval_first(object); v && st == KVC_OK;
          v = kvc_jval_next(v)) {
         size_t f = find(fields, kvc_jval_key(v));
