@@ -43,6 +43,11 @@ static double known(const struct kvc_dist *d, double v)
     return d->count ? v : (double)NAN;
 }
 
+static struct kvc_str jain(double index)
+{
+    return isnan(index) ? (struct kvc_str){"none"} : kvc_fmt_fixed(index, 2, false);
+}
+
 static void put_figures(const struct view *v)
 {
     struct kvc_text *t = v->p->t;
@@ -68,11 +73,11 @@ static void put_figures(const struct view *v)
         kvc_text_addf(t, "<p class=\"note\">And %s smaller ones.</p>\n",
                       kvc_fmt_count(r->n_tenants - v->n).s);
     if (r->losses.n_groups)
-        kvc_text_addf(t, "<p class=\"note\">KV counts for the tenant whose request stored it. "
-                         "Jain's index of fairness, 1 when all fare alike and 1/%s when one has "
-                         "all: hit rates %s, KV held per input token %s.</p>\n",
-                      kvc_fmt_count(r->n_tenants).s, kvc_fmt_fixed(r->jain_hit_rate, 2, false).s,
-                      kvc_fmt_fixed(r->jain_residency, 2, false).s);
+        kvc_text_addf(t, "<p class=\"note\">KV counts for the tenant whose request stored it. Jain's "
+                         "index of fairness, 1 when all fare alike and 1/%s when one has all: hit "
+                         "rates %s, KV held per input token %s.</p>\n",
+                      kvc_fmt_count(r->n_tenants).s, jain(r->jain_hit_rate).s,
+                      jain(r->jain_residency).s);
 }
 
 /* ---- what was missed for what ---- */

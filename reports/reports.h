@@ -109,6 +109,11 @@ void kvc_json_dist(struct kvc_json *j, const char *key, const struct kvc_dist *d
 /* The array of tenants; and what follows it at the end of a replay's document. */
 void kvc_tenants_to_json(struct kvc_json *j, const struct kvc_result *r);
 void kvc_losses_to_json(struct kvc_json *j, const struct kvc_result *r);
+/* What a group of tenants held on average in each part of the run; false: not known. */
+#define KVC_HELD_PARTS 8
+bool kvc_tenants_held(const struct kvc_result *r, uint32_t group, double held[KVC_HELD_PARTS]);
+/* summary_tenants.c */
+void kvc_text_tenants(struct kvc_text *t, const struct kvc_result *r);
 /* Whether the tenant's losses are told apart from those of others. */
 bool kvc_tenant_own_group(const struct kvc_result *r, const struct kvc_tenant_result *t);
 

@@ -12,8 +12,6 @@
 #define MAX_LINES 60
 
 /* Wraps at blanks, but not between a number and its unit; later lines are indented. */
-#define SHOWN_TENANTS 12
-
 static void put_wrapped(struct kvc_text *t, const char *first, const char *indent, const char *s)
 {
     size_t column = strlen(first);
@@ -141,31 +139,10 @@ static void put_missed(struct kvc_text *t, const struct kvc_result *r)
     kvc_text_clear(&line);
 }
 
-static void put_tenants(struct kvc_text *t, const struct kvc_result *r)
+/* What there was none of has no price. */
+static struct kvc_str price(double usd)
 {
-    for (uint32_t i = 0; r->n_tenants > 1 && i < r->n_tenants && i < SHOWN_TENANTS; i++) {
-        const struct kvc_tenant_result *k = &r->tenants[i];
-        kvc_text_addf(t, "%sTenant %-18.40s %9s requests, %s hit, TTFT p50 %s, p99 %s, %s held, "
-                         "%s\n",
-                      i ? "" : "\n", k->name, kvc_fmt_count(k->requests).s,
-                      kvc_fmt_percent(r->has_prefix ? kvc_ratio(k->hit_tokens, k->input_tokens)
-                                                    : (double)NAN).s,
-                      kvc_fmt_ms(k->ttft_ms.p50).s, kvc_fmt_ms(k->ttft_ms.p99).s,
-                      kvc_fmt_bytes(k->resident_bytes_mean).s, kvc_fmt_usd(k->cost_usd).s);
-    }
-    if (r->n_tenants > SHOWN_TENANTS)
-        kvc_text_addf(t, "  and %s more\n", kvc_fmt_count(r->n_tenants - SHOWN_TENANTS).s);
-    for (const struct kvc_what_if *w = r->what_ifs; w && w < r->what_ifs + r->n_what_ifs; w++)
-        for (uint32_t i = 0; i < w->n && i < SHOWN_TENANTS; i++)
-            if (w->rows[i].requests)
-                kvc_text_addf(t, "%s %s: %s would hit %s, TTFT p50 %s, p99 %s\n",
-                              w->tenant[0] ? "Without" : "With all kept",
-                              w->tenant[0] ? w->tenant : "apart",
-                              r->tenants[i].name,
-                              kvc_fmt_percent(kvc_ratio(w->rows[i].hit_tokens,
-                                                        r->tenants[i].input_tokens)).s,
-                              kvc_fmt_ms(w->rows[i].ttft_ms.p50).s,
-                              kvc_fmt_ms(w->rows[i].ttft_ms.p99).s);
+    return isnan(usd) ? (struct kvc_str){"none"} : kvc_fmt_usd(usd);
 }
 
 static void put_cost(struct kvc_text *t, const struct kvc_cost *c)
@@ -176,9 +153,9 @@ static void put_cost(struct kvc_text *t, const struct kvc_cost *c)
     kvc_text_addf(t, " network %s, power %s)\n", kvc_fmt_fixed(c->part_network, 2, true).s,
                   kvc_fmt_fixed(c->part_power, 2, true).s);
     kvc_text_addf(t, "  per million tokens: input computed %s, input cached %s, output %s\n",
-                  kvc_fmt_usd(c->usd_per_million_input_tokens).s,
-                  kvc_fmt_usd(c->usd_per_million_cached_tokens).s,
-                  kvc_fmt_usd(c->usd_per_million_output_tokens).s);
+                  price(c->usd_per_million_input_tokens).s,
+                  price(c->usd_per_million_cached_tokens).s,
+                  price(c->usd_per_million_output_tokens).s);
 }
 
 static size_t count_lines(const struct kvc_text *t)
@@ -233,7 +210,7 @@ void kvc_text_summary(struct kvc_text *t, const struct kvc_result *r, const stru
     put_times(t, r);
     put_tiers(t, f, r);
     put_missed(t, r);
-    put_tenants(t, r);
+    kvc_text_tenants(t, r);
     put_cost(t, &r->cost);
     put_warnings(t, r);
 }

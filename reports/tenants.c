@@ -16,6 +16,40 @@ bool kvc_tenant_own_group(const struct kvc_result *r, const struct kvc_tenant_re
     return r->losses.n_groups && strcmp(r->losses.names[t->group], t->name) == 0;
 }
 
+bool kvc_tenants_held(const struct kvc_result *r, uint32_t group, double held[KVC_HELD_PARTS])
+{
+    static const char prefix[] = "resident_bytes:";
+    const struct kvc_series *s = r->series, *end = s ? s + r->n_series : s;
+    for (; s < end; s++)
+        if (strncmp(s->name, prefix, sizeof(prefix) - 1) == 0 && group-- == 0)
+            break;
+    if (s == end || !s->n || !r->makespan_ns)
+        return false;
+    double part = (double)r->makespan_ns / KVC_HELD_PARTS;
+    double width = s->n > 1 ? (double)(s->time_ns[1] - s->time_ns[0]) : (double)r->makespan_ns;
+    for (uint32_t i = 0; i < KVC_HELD_PARTS; i++) {
+        double from = part * i, to = part * (i + 1);
+        held[i] = 0;
+        for (size_t k = 0; k < s->n; k++) {
+            double start = fmax((double)s->time_ns[k], from);
+            double stop = fmin((double)s->time_ns[k] + width, to);
+            held[i] += stop > start ? s->value[k] * (stop - start) / part : 0;
+        }
+    }
+    return true;
+}
+
+static void put_held(struct kvc_json *j, const struct kvc_result *r,
+                     const struct kvc_tenant_result *t)
+{
+    double held[KVC_HELD_PARTS];
+    bool known = kvc_tenant_own_group(r, t) && kvc_tenants_held(r, t->group, held);
+    kvc_json_open_array(j, "resident_bytes_over_time");
+    for (uint32_t i = 0; known && i < KVC_HELD_PARTS; i++)
+        kvc_json_double(j, NULL, held[i]);
+    kvc_json_close(j);
+}
+
 /* Its row, without what is 0. */
 static void put_row(struct kvc_json *j, const char *key, const struct kvc_result *r,
                     const struct kvc_tenant_result *t, const uint64_t *cells)
@@ -49,6 +83,7 @@ void kvc_tenants_to_json(struct kvc_json *j, const struct kvc_result *r)
             kvc_json_u64(j, kvc_miss_cause_name((enum kvc_miss_cause)c), t->missed_tokens[c]);
         kvc_json_close(j);
         put_row(j, "missed_tokens_by", r, t, r->losses.missed_tokens);
+        put_held(j, r, t);
         kvc_json_close(j);
     }
     kvc_json_close(j);

@@ -97,7 +97,8 @@ static const char *const promised[][2] = {
     {"replicas/0", "id requests input_tokens busy_fraction token_hit_rate peak_running "
                    "preemptions"},
     {"tenants/0", "name requests token_hit_rate ttft_ms resident_bytes_mean evicted_by cost_usd "
-                  "input_tokens hit_tokens output_tokens missed_tokens missed_tokens_by"},
+                  "input_tokens hit_tokens output_tokens missed_tokens missed_tokens_by "
+                  "resident_bytes_over_time"},
     {"tenants/0/ttft_ms", DIST},
     {"cost", "usd_per_hour usd_per_million_input_tokens usd_per_million_cached_tokens "
              "usd_per_million_output_tokens usd_total saving_vs_hbm_only_usd_per_month parts"},

@@ -6,6 +6,7 @@
 #include "base/distribution.h"
 #include "base/error.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -60,7 +61,8 @@ static void measure(struct kvc_engine *e, struct kvc_result *r)
     }
 }
 
-/* Jain's index of x over n: 1 when all are equal, 1 / n when one has all. */
+/* Jain's index of x over n: 1 when all are equal, 1 / n when one has all; of nothing shared it is
+ * 0 / 0, not known. */
 static double jain(const double *x, uint32_t n)
 {
     double sum = 0, squares = 0;
@@ -68,7 +70,7 @@ static double jain(const double *x, uint32_t n)
         sum += x[i];
         squares += x[i] * x[i];
     }
-    return squares > 0 ? sum * sum / (n * squares) : 1;
+    return squares > 0 ? sum * sum / (n * squares) : (double)NAN;
 }
 
 static enum kvc_status fairness(struct kvc_result *r, struct kvc_error *err)

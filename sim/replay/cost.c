@@ -19,7 +19,7 @@ static double priced(double given, double profile)
 
 static double per_million(double usd, uint64_t tokens)
 {
-    return tokens ? usd * 1e6 / (double)tokens : 0;
+    return tokens ? usd * 1e6 / (double)tokens : (double)NAN;
 }
 
 static double tier_usd_per_hour(const struct kvc_engine *e, const struct kvc_result *r,
@@ -91,6 +91,7 @@ void kvc_collect_cost(const struct kvc_engine *e, struct kvc_result *r)
     double gpu_usd = (c->part_gpu + c->part_power) * hours;
     double tiers_usd = (c->part_dram + c->part_nvme + c->part_network) * hours;
     uint64_t missed = r->input_tokens - r->hit_tokens;
+    c->usd_per_million_input_tokens = c->usd_per_million_output_tokens = NAN;
     if (work_s > 0) {
         c->usd_per_million_input_tokens = per_million(gpu_usd * prefill_s / work_s, missed);
         c->usd_per_million_output_tokens =
