@@ -121,5 +121,48 @@ refused "a what-if that is none" 2 "noisy=TENANT and isolation" replay "$dir/man
 refused "a tenant that is not there" 3 "did you mean" replay "$dir/many.jsonl" --model llama-3.1-8b \
     --gpu h100-sxm --what-if noisy=t11
 
+# ---- rules of the replay ----
+
+replays() { # scenario, options..: text of a replay of the page's log, one model, 1 GiB
+    printf '%s' "$1" >"$dir/rules.json"
+    shift
+    "$kvcast" replay "$dir/rules.json" "$dir/log.jsonl" --model llama-3.1-8b --gpu h100-sxm --quiet \
+        --engine.kv_cache_memory 1GiB --no-bounds "$@" >"$dir/out" 2>"$dir/err"
+}
+wrong() { # name, pattern, scenario
+    replays "$3"
+    rc=$?
+    grep -q -e "$2" "$dir/err" && [ $rc = 3 ]
+    fine=$?
+    [ $fine = 0 ] || { echo "# exit $rc" && sed 's/^/# /' "$dir/err"; }
+    report $fine "$1"
+}
+wrong "a reservation beyond the tenant's own quota" 'tenants.gold.reserve: .*quota of tenant gold' \
+    '{"tenants": {"gold": {"quota": 0.5, "reserve": 0.6}}}'
+wrong "a salt that is shared" 'tenants.gold.shared: .*salt says the opposite' \
+    '{"tenants": {"gold": {"salt": true, "shared": true}}}'
+wrong "an empty salt" 'tenants.gold.salt' '{"tenants": {"gold": {"salt": ""}}}'
+wrong "a list with a tenant that there is not" \
+    'tenants.gold.allow: the trace has no tenant "nope"; there are gold, free' \
+    '{"tenants": {"gold": {"allow": ["nope"]}}}'
+wrong "more than there is, in bytes" 'hbm come to 1GiB, and an instance of it holds 1022MiB' \
+    '{"tenants": {"gold": {"reserve": "1GiB"}}}'
+
+replays '{"tenants": {"gold": {"reserve": 1}}}'
+grep -q '3 completed, 0 failed, 3 unservable' "$dir/out" && grep -q 'Warning: 3 requests don.t fit beside what other tenants have reserved' "$dir/out" &&
+    ! grep -q 'KV pages' "$dir/out" && grep -q 'Tenant free .* TTFT none' "$dir/out"
+report $? "all of memory reserved serves its owner, and says why not the others"
+replays '{"tenants": {"gold": {"reserve": 1}}}' --json
+tr -d ' \n' <"$dir/out" >"$dir/flat"
+holds "what each held over time" '"resident_bytes_over_time":['
+replays '{"engine": {"kv_cache_memory": "240MiB"}}' --engine.kv_cache_memory 240MiB
+grep -q "Jain's index of fairness" "$dir/out" && grep -q '^Left a tier: whose' "$dir/out" &&
+    grep -q '^KV held on average in each eighth' "$dir/out"
+report $? "text has fairness, losses, and what each held"
+sed 's/"output_length": 9/"output_length": 1/' "$dir/log.jsonl" >"$dir/short.jsonl"
+"$kvcast" replay "$dir/short.jsonl" --model llama-3.1-8b --gpu h100-sxm --quiet >"$dir/out" 2>"$dir/err"
+grep -q 'TPOT *none' "$dir/out" && grep -q '80 % bands: TTFT' "$dir/out" && ! grep -q 'TPOT mean' "$dir/out"
+report $? "no band of what there is none of"
+
 echo "1..$n"
 exit $failed

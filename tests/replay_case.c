@@ -263,6 +263,35 @@ static void make_rule(struct maker *m, const char *name, uint64_t block_bytes, b
     r->priority = below(m, 3);
 }
 
+/* One of them keeps most of HBM for itself. */
+static void reserve_most(struct maker *m)
+{
+    struct kvc_scenario *sc = &m->c->sc;
+
+    for (uint32_t i = 0; i < sc->n_tenants; i++)
+        sc->tenants[i].reserve[0].kind = KVC_AMOUNT_NONE;
+    sc->tenants[sc->n_tenants - 1].reserve[0] =
+        (struct kvc_amount){KVC_AMOUNT_SHARE, (50 + below(m, 51)) / 100.0, 0};
+}
+
+/* Nobody reserves more than its quota lets it keep. */
+static void raise_quotas(struct maker *m)
+{
+    struct kvc_scenario *sc = &m->c->sc;
+
+    for (uint32_t i = 0; i < sc->n_tenants; i++)
+        for (int k = 0; k < KVC_LEVELS; k++) {
+            struct kvc_amount *quota = &sc->tenants[i].quota[k];
+            struct kvc_amount *reserve = &sc->tenants[i].reserve[k];
+            double share = reserve->share + below(m, 60) / 100.0;
+
+            if (reserve->kind == KVC_AMOUNT_SHARE)
+                *quota = (struct kvc_amount){KVC_AMOUNT_SHARE, share < 1 ? share : 1, 0};
+            else if (quota->kind != KVC_AMOUNT_UNSET)
+                reserve->kind = KVC_AMOUNT_NONE; /* not default's */
+        }
+}
+
 static void make_tenants(struct maker *m, uint64_t kv_bytes_per_token)
 {
     static const char *const names[TINY_TENANTS] = {"t0", "t1", "t2", "t3"};
@@ -280,6 +309,10 @@ static void make_tenants(struct maker *m, uint64_t kv_bytes_per_token)
     for (uint32_t t = 0; t < TINY_TENANTS; t++)
         if (chance(m, 50))
             make_rule(m, names[t], block_bytes, reserves);
+    if (reserves && sc->n_tenants && strcmp(sc->tenants[sc->n_tenants - 1].name, "default") &&
+        chance(m, 30))
+        reserve_most(m);
+    raise_quotas(m);
     if (chance(m, 30))
         sc->hbm_ttl_ns = 1 + (uint64_t)below(m, 500) * MS;
     for (int k = 0; k < 3; k++)

@@ -184,7 +184,7 @@ static bool servable(const struct twin *tw, const struct req *r)
     uint64_t reserved = 0;
 
     for (uint32_t t = 0; t < tw->n_tenants; t++)
-        reserved += tw->rules[t].reserve[0];
+        reserved += t == r->tenant ? 0 : tw->rules[t].reserve[0];
     return (tokens - 1 + tw->P - 1) / tw->P + reserved <= tw->setup->pages &&
            (!limit || tokens <= limit);
 }

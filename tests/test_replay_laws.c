@@ -272,6 +272,37 @@ static void no_memory_is_an_error(void **state)
     kvc_scenario_destroy(base);
 }
 
+/* ---- bounds ---- */
+
+/* In what order ever requests were admitted, and on however many replicas. */
+static void bounds_are_not_beaten(void **state)
+{
+    struct kvc_scenario *base = base_scenario();
+    static struct replay_case c;
+    const char *cases = getenv("KVC_TEST_CASES"), *first = getenv("KVC_TEST_SEED");
+    uint64_t from = first ? strtoull(first, NULL, 10) : 0, gaps = 0;
+    uint64_t n = cases ? strtoull(cases, NULL, 10) : 600;
+
+    (void)state;
+    for (uint64_t seed = from; seed < from + n; seed++) {
+        struct kvc_result *r = NULL;
+
+        make_case(&c, seed, (enum case_level)(seed % (CASE_RULES + 1)), base);
+        struct kvc_trace *t = replay_case_forest(&c);
+        assert_int_equal(replay_run_lent(&r, t, &c.sc, NULL, NULL), KVC_OK);
+        double reached = (double)r->hit_tokens / (double)r->input_tokens;
+        double optimum = r->capacity_token_hit_rate;
+        if (reached > optimum + 1e-9 || optimum > r->content_token_hit_rate + 1e-9)
+            fail_msg("seed %llu: content %g, optimum %g, reached %g", (unsigned long long)seed,
+                     r->content_token_hit_rate, optimum, reached);
+        gaps += optimum > reached + 1e-9;
+        kvc_result_destroy(r);
+        kvc_trace_destroy(t);
+    }
+    assert_true(gaps >= n / 2);
+    kvc_scenario_destroy(base);
+}
+
 /* ---- traffic of real shape ---- */
 
 /* Two replicas of two GPUs, small tiers, so that all of them evict. */
@@ -355,6 +386,7 @@ int main(void)
         cmocka_unit_test(littles_law),
         cmocka_unit_test(per_gpu_is_a_share),
         cmocka_unit_test(no_memory_is_an_error),
+        cmocka_unit_test(bounds_are_not_beaten),
         cmocka_unit_test(real_traffic_keeps_the_laws),
     };
 

@@ -123,6 +123,7 @@ struct twin {
     /* tenants */
     struct twin_rule *rules; /* per tenant */
     uint32_t n_tenants;
+    uint32_t decoders; /* whose all requests are that decode now; TWIN_NONE: of several */
     bool ruled, limited[4]; /* by level: quotas, reservations or priorities count there */
     uint32_t *lost_to; /* per node: column of evicted_blocks */
 };
@@ -140,6 +141,7 @@ uint64_t tenants_free(const struct twin *tw, int level, const struct twin_use *u
                       uint64_t plain, uint32_t by);
 /* Whether an unheld block of owner may go when by takes so much, and how early: lower goes first,
  * equals by age. */
+bool tenants_own(const struct twin *tw, uint32_t owner, uint32_t by);
 bool tenants_may_go(const struct twin *tw, int level, const struct twin_use *use, uint32_t owner,
                     uint32_t by, uint64_t take, uint64_t *rank);
 /* How much a round takes of t: LMCache's server, docs/tenants.md. */

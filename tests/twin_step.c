@@ -110,13 +110,32 @@ static uint64_t decoding_pages(const struct twin *tw, const struct replica *rep)
     return pages;
 }
 
+/* Room for those who decode, which what their one tenant has reserved does not lessen. */
+static uint64_t decoding_free(struct twin *tw, const struct replica *rep)
+{
+    bool any = false;
+
+    tw->decoders = TWIN_NONE;
+    for (uint32_t i = 0; i < rep->running.n; i++) {
+        const struct req *r = rep->running.at[i];
+
+        if (!twin_decodes(tw, r))
+            continue;
+        tw->decoders = any && tw->decoders != r->tenant ? TWIN_NONE : r->tenant;
+        if (any && tw->decoders == TWIN_NONE)
+            break;
+        any = true;
+    }
+    return pool_free(tw, rep, TWIN_DECODING);
+}
+
 /* Whether the shortest ones had to go for the others. */
 static bool retract(struct twin *tw, struct replica *rep)
 {
     if (tw->sc->engine.preempt == KVC_PREEMPT_LAST ||
-        decoding_pages(tw, rep) <= pool_free(tw, rep, TWIN_DECODING))
+        decoding_pages(tw, rep) <= decoding_free(tw, rep))
         return false;
-    while (decoding_pages(tw, rep) > pool_free(tw, rep, TWIN_DECODING))
+    while (decoding_pages(tw, rep) > decoding_free(tw, rep))
         preempt(tw, rep, rules_victim(tw, rep));
     rules_guess_again(rep);
     return true;
@@ -133,7 +152,7 @@ static bool alloc_decoding(struct twin *tw, struct replica *rep)
 
         if (!twin_decodes(tw, r))
             continue;
-        while (r->state == REQ_RUNNING && need > r->new_pages + pool_free(tw, rep, TWIN_DECODING)) {
+        while (r->state == REQ_RUNNING && need > r->new_pages + decoding_free(tw, rep)) {
             preempt(tw, rep, rules_victim(tw, rep));
             preempted = true;
         }

@@ -134,13 +134,19 @@ static uint64_t beyond(uint64_t used, uint64_t limit)
     return used > limit ? used - limit : 0;
 }
 
+/* Whether what owner has reserved does not hold against by. */
+bool tenants_own(const struct twin *tw, uint32_t owner, uint32_t by)
+{
+    return owner == (by == TWIN_DECODING ? tw->decoders : by);
+}
+
 uint64_t tenants_free(const struct twin *tw, int level, const struct twin_use *use,
                       uint64_t plain, uint32_t by)
 {
     for (uint32_t t = 0; t < tw->n_tenants; t++) {
         uint64_t spare = beyond(use[t].used, tw->rules[t].reserve[level]);
 
-        plain += t == by || use[t].unheld < spare ? use[t].unheld : spare;
+        plain += tenants_own(tw, t, by) || use[t].unheld < spare ? use[t].unheld : spare;
     }
     return plain;
 }
@@ -155,7 +161,7 @@ bool tenants_may_go(const struct twin *tw, int level, const struct twin_use *use
     if (by != TWIN_DECODING && tw->rules[by].mode != KVC_QUOTA_SOFT &&
         tw->rules[by].mode != KVC_QUOTA_ISOLATED && use[by].used + take > tw->rules[by].quota[level] && use[by].unheld_blocks)
         return owner == by; /* it makes way for itself */
-    return owner == by || use[owner].used > r->reserve[level];
+    return tenants_own(tw, owner, by) || use[owner].used > r->reserve[level];
 }
 
 uint64_t tenants_round(const struct twin *tw, int level, const struct twin_use *use, uint32_t t)

@@ -15,34 +15,34 @@ struct kvc_bounds {
     double content;
 };
 
-static void extend_paths(struct kvc_bounds *b, const struct kvc_trace *t)
+static void extend_paths(struct kvc_bounds *b, const struct kvc_trace *t, const uint32_t *order)
 {
-    for (uint64_t i = 0; i < t->n_requests; i++) {
-        uint32_t s = t->prompt_seg[i];
-        b->input_tokens[i] = t->input_tokens[i];
+    for (uint64_t k = 0; k < t->n_requests; k++) {
+        uint32_t i = order[k], s = t->prompt_seg[i];
+        b->input_tokens[k] = t->input_tokens[i];
         b->tokens += t->input_tokens[i];
         uint32_t out = t->output_seg ? t->output_seg[i] : KVC_SEG_NONE;
         if (out != KVC_SEG_NONE) {
             uint64_t tokens = (uint64_t)(t->seg_depth[out] + t->seg_len[out]) * t->block_tokens;
-            if (tokens > b->input_tokens[i] && tokens <= UINT32_MAX) {
+            if (tokens > b->input_tokens[k] && tokens <= UINT32_MAX) {
                 s = out;
-                b->input_tokens[i] = (uint32_t)tokens;
+                b->input_tokens[k] = (uint32_t)tokens;
             }
         }
-        b->prompt_seg[i] = s;
+        b->prompt_seg[k] = s;
     }
 }
 
 /* Leading blocks of each prompt that an earlier prompt or known output had. */
 static enum kvc_status count_content(struct kvc_bounds *b, const struct kvc_trace *t,
-                                     struct kvc_error *err)
+                                     const uint32_t *order, struct kvc_error *err)
 {
     uint32_t *had = kvc_calloc(t->n_segments, sizeof(*had));
     if (!had)
         return kvc_fail_nomem(err);
     uint64_t hits = 0;
-    for (uint64_t i = 0; i < t->n_requests; i++) {
-        uint32_t full = kvc_trace_full_blocks(t, i), run = full;
+    for (uint64_t k = 0; k < t->n_requests; k++) {
+        uint32_t i = order[k], full = kvc_trace_full_blocks(t, i), run = full;
         for (uint32_t s = t->prompt_seg[i]; s != KVC_SEG_NONE; s = t->seg_parent[s]) {
             uint32_t end = full > t->seg_depth[s] ? full - t->seg_depth[s] : 0;
             if (end > t->seg_len[s])
@@ -51,7 +51,7 @@ static enum kvc_status count_content(struct kvc_bounds *b, const struct kvc_trac
                 run = t->seg_depth[s] + had[s];
             had[s] = had[s] > end ? had[s] : end;
         }
-        uint32_t out = b->prompt_seg[i] != t->prompt_seg[i] ? b->prompt_seg[i] : KVC_SEG_NONE;
+        uint32_t out = b->prompt_seg[k] != t->prompt_seg[i] ? b->prompt_seg[k] : KVC_SEG_NONE;
         for (uint32_t s = out; s != KVC_SEG_NONE && had[s] < t->seg_len[s]; s = t->seg_parent[s])
             had[s] = t->seg_len[s];
         hits += (uint64_t)run * t->block_tokens;
@@ -80,7 +80,8 @@ static enum kvc_status view_extended(struct kvc_bounds *b, const struct kvc_trac
 }
 
 enum kvc_status kvc_bounds_create(struct kvc_bounds **out, const struct kvc_trace *trace,
-                                  uint64_t block_bytes, struct kvc_error *err)
+                                  const uint32_t *order, uint64_t block_bytes,
+                                  struct kvc_error *err)
 {
     struct kvc_bounds *b = kvc_calloc(1, sizeof(*b));
     if (!b)
@@ -90,8 +91,8 @@ enum kvc_status kvc_bounds_create(struct kvc_bounds **out, const struct kvc_trac
     b->input_tokens = kvc_malloc(trace->n_requests, sizeof(*b->input_tokens));
     enum kvc_status st = b->prompt_seg && b->input_tokens ? KVC_OK : kvc_fail_nomem(err);
     if (st == KVC_OK) {
-        extend_paths(b, trace);
-        st = count_content(b, trace, err);
+        extend_paths(b, trace, order);
+        st = count_content(b, trace, order, err);
     }
     if (st == KVC_OK)
         st = view_extended(b, trace, err);

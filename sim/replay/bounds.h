@@ -10,8 +10,10 @@
  * the original. */
 struct kvc_bounds;
 
+/* order: every request of the trace once, as they looked for their hits. */
 enum kvc_status kvc_bounds_create(struct kvc_bounds **out, const struct kvc_trace *trace,
-                                  uint64_t block_bytes, struct kvc_error *err);
+                                  const uint32_t *order, uint64_t block_bytes,
+                                  struct kvc_error *err);
 void kvc_bounds_destroy(struct kvc_bounds *bounds);
 /* Share of input tokens; 0 without prefix information. */
 double kvc_bounds_content(const struct kvc_bounds *bounds);

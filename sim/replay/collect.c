@@ -268,13 +268,34 @@ static uint32_t curve_capacities(const struct kvc_result *r, uint64_t unique_byt
     return n;
 }
 
+/* An optimum of another order than that of admission could be beaten. Those who were never admitted
+ * come last, where they take nothing from the others. */
+static enum kvc_status create_bounds(struct kvc_bounds **out, const struct kvc_engine *e,
+                                     uint64_t block_bytes, struct kvc_error *err)
+{
+    uint64_t n = e->trace->n_requests, at = e->n_admissions;
+    uint32_t *order = kvc_malloc(n, sizeof(*order));
+    bool *admitted = kvc_calloc(n, sizeof(*admitted));
+    enum kvc_status st = order && admitted ? KVC_OK : kvc_fail_nomem(err);
+    for (uint64_t i = 0; st == KVC_OK && i < at; i++)
+        admitted[order[i] = e->admissions[i]] = true;
+    for (uint64_t i = 0; st == KVC_OK && i < n; i++)
+        if (!admitted[i])
+            order[at++] = (uint32_t)i;
+    if (st == KVC_OK)
+        st = kvc_bounds_create(out, e->trace, order, block_bytes, err);
+    kvc_free(order);
+    kvc_free(admitted);
+    return st;
+}
+
 static enum kvc_status collect_bounds(const struct kvc_engine *e, struct kvc_result *r,
                                    struct kvc_error *err)
 {
     if (e->options->skip_bounds || !r->has_prefix)
         return KVC_OK;
     struct kvc_bounds *b = NULL;
-    enum kvc_status st = kvc_bounds_create(&b, e->trace, r->block_bytes, err);
+    enum kvc_status st = create_bounds(&b, e, r->block_bytes, err);
     if (st != KVC_OK)
         return st;
     uint64_t capacity[CURVE_POINTS + 1];

@@ -238,6 +238,8 @@ struct kvc_engine {
     struct kvc_route_view *views;
 
     struct kvc_request_result *results;
+    uint32_t *admissions; /* requests in the order of their first admission */
+    uint64_t n_admissions;
     struct kvc_tenants tenants;
     const struct kvc_namespaces *spaces; /* what trace is seen in; NULL: content is everybody's */
     uint32_t *seen_anywhere;             /* per segment of the trace behind them */
@@ -245,6 +247,7 @@ struct kvc_engine {
     uint64_t missed[KVC_MISS_CAUSES];
     uint64_t hit_blocks, hit_requests, raw_hit_tokens, raw_hit_blocks;
     uint64_t arrived, done, events, steps;
+    uint64_t crowded_out;       /* unservable for what others have reserved */
     uint64_t decoded_tokens;    /* whose KV a decode step wrote */
     uint64_t prefill_ns, decode_ns; /* busy time; steps that do both are split by tokens */
     uint64_t computed_tokens;   /* prompt tokens computed, repeats included */

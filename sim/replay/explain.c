@@ -219,10 +219,14 @@ static void warn_traffic(struct notes *n, const struct kvc_engine *e,
         warn(n, "arrivals_batched", "Arrivals come in batches about %s apart, probably because the "
                                     "log was rounded; TTFT then shows queues that may not have "
                                     "been there. Consider arrivals.spread=%s.", period, period);
-    if (n->r->unservable)
+    if (e->crowded_out)
+        warn(n, "crowded_out", "%llu requests don't fit beside what other tenants have reserved in HBM "
+                               "(tenants.*.reserve); they were not served.",
+             (unsigned long long)e->crowded_out);
+    if (n->r->unservable > e->crowded_out)
         warn(n, "unservable", "%llu requests need more KV pages than one replica has (%llu tokens) "
                               "or exceed engine.max_model_len; they were not served.",
-             (unsigned long long)n->r->unservable,
+             (unsigned long long)(n->r->unservable - e->crowded_out),
              (unsigned long long)(e->replicas[0].pool.pages * e->page_tokens));
     if (failed)
         warn(n, "failed_in_log", "%llu requests got no answer in the log; they were not served "
@@ -327,7 +331,7 @@ static void bands(const struct kvc_engine *e, struct kvc_result *r)
 {
     struct kvc_time_band b;
     kvc_step_band(e->model, estimate_flags(e, r), &b);
-    const struct { const char *name; double value, low, high; } v[] = {
+    const struct { const char *name; double value, low, high; } v[] = { /* TTFT's first */
         {"ttft_ms.mean", r->ttft_ms.mean, b.ttft_low, b.ttft_high},
         {"ttft_ms.p50", r->ttft_ms.p50, b.ttft_low, b.ttft_high},
         {"ttft_ms.p90", r->ttft_ms.p90, b.ttft_low, b.ttft_high},
@@ -337,6 +341,8 @@ static void bands(const struct kvc_engine *e, struct kvc_result *r)
         {"tpot_ms.p99", r->tpot_ms.p99, b.tpot_low, b.tpot_high},
     };
     for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
+        if (!(i < 4 ? &r->ttft_ms : &r->tpot_ms)->count)
+            continue;
         struct kvc_band *to = &r->bands[r->n_bands++];
         snprintf(to->name, sizeof(to->name), "%s", v[i].name);
         to->low = v[i].value * v[i].low;

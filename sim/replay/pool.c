@@ -15,7 +15,7 @@ bool kvc_pool_init(struct kvc_pool *pool, const struct kvc_trace *trace, uint32_
         pool->pages_per_block = trace->block_tokens / page_tokens;
     pool->touch_moves = touch_moves;
     pool->pages = pool->plain = pages;
-    pool->free_run = NONE;
+    pool->free_run = pool->decoders = NONE;
     pool->first = kvc_malloc(trace->n_segments, sizeof(*pool->first));
     pool->classes = kvc_malloc(1, sizeof(*pool->classes));
     if (!pool->first || !pool->classes)

@@ -57,6 +57,12 @@ static inline uint32_t kvc_pool_class_of(const struct kvc_pool *pool, uint32_t t
     return pool->rules ? pool->rules->class_of[tenant] : 0;
 }
 
+/* With rules: the class whose own reservation does not hold against what is taken now. */
+static inline uint32_t kvc_pool_reserver(const struct kvc_pool *pool)
+{
+    return pool->by == KVC_BY_DECODING ? pool->decoders : pool->rules->class_of[pool->by];
+}
+
 /* With rules: a new run gets an age; who acts holds a run that is not queued now; touches it;
  * whether two runs that lie side by side in the queue may become one; and a queued run's place in
  * the list of its TTL, before at, NONE: last. */

@@ -77,8 +77,7 @@ bool kvc_pool_fits(struct kvc_pool *pool, struct kvc_path path, uint32_t to, uin
         const struct kvc_pool_class *k = &pool->classes[c];
         uint64_t queued = k->queued - held[c], reserve = pool->rules->limits[c].reserve;
         uint64_t spare = k->used > reserve ? k->used - reserve : 0;
-        bool own = pool->by != KVC_BY_DECODING && c == pool->rules->class_of[pool->by];
-        free += own || queued < spare ? queued : spare;
+        free += c == kvc_pool_reserver(pool) || queued < spare ? queued : spare;
     }
     kvc_free(held);
     return pages <= free;

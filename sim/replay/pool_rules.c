@@ -87,7 +87,7 @@ static uint64_t above(uint64_t used, uint64_t limit)
 
 uint32_t kvc_pool_victim(const struct kvc_pool *pool, uint64_t pages, uint64_t *most)
 {
-    uint32_t own = own_class(pool), best = NONE, best_class = NONE;
+    uint32_t own = own_class(pool), keeper = kvc_pool_reserver(pool), best = NONE, best_class = NONE;
     uint64_t excess = own_excess(pool, pages);
     if (excess && (best = kvc_pool_oldest(pool, own)) != NONE) {
         *most = excess;
@@ -98,7 +98,7 @@ uint32_t kvc_pool_victim(const struct kvc_pool *pool, uint64_t pages, uint64_t *
         const struct kvc_pool_limits *l = &pool->rules->limits[c];
         const struct kvc_pool_class *k = &pool->classes[c];
         uint32_t i = kvc_pool_oldest(pool, c);
-        if (i == NONE || (c != own && k->used <= l->reserve))
+        if (i == NONE || (c != keeper && k->used <= l->reserve))
             continue;
         bool over = l->mode == KVC_QUOTA_SOFT && k->used > l->quota;
         const struct kvc_pool_limits *b = &pool->rules->limits[best == NONE ? c : best_class];
@@ -115,7 +115,7 @@ uint32_t kvc_pool_victim(const struct kvc_pool *pool, uint64_t pages, uint64_t *
         return NONE;
     const struct kvc_pool_limits *l = &pool->rules->limits[best_class];
     uint64_t used = pool->classes[best_class].used;
-    if (best_class != own && l->reserve)
+    if (best_class != keeper && l->reserve)
         *most = above(used, l->reserve);
     if (best_over && above(used, l->quota) < *most)
         *most = above(used, l->quota);
@@ -125,13 +125,15 @@ uint32_t kvc_pool_victim(const struct kvc_pool *pool, uint64_t pages, uint64_t *
 bool kvc_pool_whose(struct kvc_pool *pool, uint64_t pages)
 {
     uint32_t n = pool->rules->n_classes, own = own_class(pool), best = NONE;
+    uint32_t keeper = kvc_pool_reserver(pool);
     bool own_only = own_excess(pool, pages) && kvc_pool_oldest(pool, own) != NONE, over = false;
     uint32_t priority = 0;
     for (uint32_t c = 0; c < n; c++) {
         const struct kvc_pool_limits *l = &pool->rules->limits[c];
         uint64_t used = pool->classes[c].used;
         pool->whose[c] = false;
-        if (kvc_pool_oldest(pool, c) == NONE || (c != own && (own_only || used <= l->reserve)))
+        if (kvc_pool_oldest(pool, c) == NONE || (own_only && c != own) ||
+            (c != keeper && used <= l->reserve))
             continue;
         bool beyond = !own_only && l->mode == KVC_QUOTA_SOFT && used > l->quota;
         if (best != NONE && (beyond < over || (beyond == over && l->priority < priority)))
@@ -151,7 +153,7 @@ uint64_t kvc_pool_available_by(const struct kvc_pool *pool)
     for (uint32_t c = 0; c < pool->rules->n_classes; c++) {
         const struct kvc_pool_class *k = &pool->classes[c];
         uint64_t free = above(k->used, pool->rules->limits[c].reserve);
-        pages += c == own_class(pool) || k->queued < free ? k->queued : free;
+        pages += c == kvc_pool_reserver(pool) || k->queued < free ? k->queued : free;
     }
     return pages;
 }

@@ -157,14 +157,17 @@ static uint32_t mark_seen(struct kvc_engine *e, struct kvc_path path, uint32_t f
     return before;
 }
 
-/* A request must fit beside all that is reserved, so that it can't wait for ever. */
-static bool servable(const struct kvc_engine *e, uint32_t input, uint32_t output)
+/* A request must fit beside all that others have reserved, so that it can't wait for ever. */
+static bool servable(struct kvc_engine *e, const struct kvc_job *j)
 {
-    uint64_t most = (uint64_t)input + output - 1;
+    uint64_t most = (uint64_t)j->input + j->output - 1;
+    uint64_t pages = (most + e->page_tokens - 1) / e->page_tokens, all = e->replicas[0].pool.pages;
     uint32_t limit = e->sc->engine.max_model_len;
-    return (most + e->page_tokens - 1) / e->page_tokens + e->tenants.reserved_pages <=
-               e->replicas[0].pool.pages &&
-           (!limit || (uint64_t)input + output <= limit);
+    if (limit && most >= limit)
+        return false;
+    bool beside = pages + kvc_tenants_reserved(&e->tenants, j->tenant) <= all;
+    e->crowded_out += !beside && pages <= all;
+    return beside;
 }
 
 static uint32_t route(struct kvc_engine *e, const struct kvc_job *j, uint64_t index)
@@ -266,7 +269,7 @@ static void arrive(struct kvc_engine *e, uint32_t request)
     j->arrived_before = j->again < full ? j->again : full;
     uint32_t known = e->spaces ? mark_seen(e, path, full, true) : j->again;
     j->known_before = known < full ? known : full;
-    if (!servable(e, j->input, j->output)) {
+    if (!servable(e, j)) {
         kvc_engine_ended(e, job, KVC_UNSERVABLE);
         return;
     }

@@ -119,9 +119,10 @@ static enum kvc_status init_memory(struct kvc_engine *e, struct kvc_error *err)
     e->paths = kvc_malloc((size_t)KVC_PATH_ROWS * e->longest_path, sizeof(*e->paths));
     e->segments = kvc_malloc(t->n_segments, sizeof(*e->segments));
     e->results = kvc_calloc(t->n_requests, sizeof(*e->results));
+    e->admissions = kvc_malloc(t->n_requests, sizeof(*e->admissions));
     e->views = kvc_calloc(n, sizeof(*e->views));
     e->due_heap = kvc_calloc(n, sizeof(*e->due_heap));
-    if (!e->paths || !e->segments || !e->results || !e->views || !e->due_heap)
+    if (!e->paths || !e->segments || !e->results || !e->admissions || !e->views || !e->due_heap)
         return kvc_fail_nomem(err);
     for (uint32_t s = 0; s < t->n_segments; s++)
         e->segments[s] = (struct kvc_engine_segment){t->seg_parent[s], t->seg_depth[s],
@@ -225,7 +226,7 @@ void kvc_engine_close(struct kvc_engine *e)
     kvc_tenants_clear(&e->tenants);
     void *all[] = {e->replicas, e->due_heap, e->jobs, e->way, e->segments, e->paths,
                    e->chunks, e->views, e->results, e->link_class, e->class_bytes,
-                   e->tenant_missed, e->seen_anywhere};
+                   e->tenant_missed, e->seen_anywhere, e->admissions};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         kvc_free(all[i]);
     for (uint32_t level = 0; level <= KVC_LOWER_TIERS; level++)

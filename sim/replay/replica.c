@@ -194,8 +194,7 @@ static void look_again(struct kvc_replica *r, uint64_t t)
 void kvc_replica_catch_up_to(struct kvc_engine *e, struct kvc_replica *r, uint64_t s)
 {
     if (s > r->allocated) {
-        r->pool.by = KVC_BY_DECODING;
-        r->pool.newcomer.seg = KVC_NONE;
+        kvc_replica_for_decoding(e, r);
         kvc_pool_take(&r->pool, kvc_replica_page_demand(e, r, r->allocated, s));
         r->allocated = s;
     }
@@ -407,7 +406,7 @@ static uint64_t stretch_end(struct kvc_engine *e, struct kvc_replica *r)
     bool may_fit = r->looked && !(e->sc->engine.reserve_full_prompt &&
                                   e->sc->engine.chunked_prefill && !r->pool.copies);
     may_fit |= ruled && r->looked;
-    r->pool.by = KVC_BY_DECODING;
+    kvc_replica_for_decoding(e, r);
     uint64_t room = writes_evicted || may_fit ? r->pool.plain : kvc_pool_available(&r->pool);
     if (kvc_replica_page_demand(e, r, r->allocated, end) > room) {
         uint64_t cycles = room / r->n_decode;

@@ -24,6 +24,8 @@ void kvc_queue_remove(struct kvc_engine *e, struct kvc_queue *q, uint32_t job);
  * one that makes to finished steps. */
 uint64_t kvc_replica_page_demand(const struct kvc_engine *e, const struct kvc_replica *r,
                                  uint64_t from, uint64_t to);
+/* The pool acts for those who decode. */
+void kvc_replica_for_decoding(struct kvc_engine *e, struct kvc_replica *r);
 /* Steps that have ended before now. */
 uint64_t kvc_replica_finished(const struct kvc_engine *e, const struct kvc_replica *r);
 /* Pages taken and blocks published as of the start of step s. */

@@ -128,11 +128,40 @@ static void preempt(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
     e->waiting_now++;
 }
 
+/* What is taken next is for those who decode: of one class, while they are, whose own reservation
+ * then doesn't stand in its way. */
+void kvc_replica_for_decoding(struct kvc_engine *e, struct kvc_replica *r)
+{
+    r->pool.by = KVC_BY_DECODING;
+    r->pool.newcomer.seg = r->pool.decoders = KVC_NONE;
+    if (!e->tenants.reserved_pages)
+        return;
+    const uint32_t *class_of = r->pool.rules->class_of;
+    for (uint32_t at = r->running.head; at != KVC_NONE; at = e->jobs[at].next) {
+        uint32_t class = class_of[e->jobs[at].tenant];
+        if (!e->jobs[at].decoding || class == r->pool.decoders)
+            continue;
+        bool first = r->pool.decoders == KVC_NONE;
+        r->pool.decoders = first ? class : KVC_NONE;
+        if (!first)
+            return;
+    }
+}
+
+static uint64_t available(struct kvc_engine *e, struct kvc_replica *r, uint32_t by)
+{
+    if (by == KVC_BY_DECODING)
+        kvc_replica_for_decoding(e, r);
+    else
+        r->pool.by = by;
+    return kvc_pool_available(&r->pool);
+}
+
 /* Preempts until pages are available for by; false when job itself had to go. */
 static bool make_room(struct kvc_engine *e, struct kvc_replica *r, uint32_t job, uint32_t by,
                       uint64_t pages, struct step_plan *plan)
 {
-    while (r->pool.by = by, kvc_pool_available(&r->pool) < pages) {
+    while (available(e, r, by) < pages) {
         uint32_t who = victim(e, r);
         preempt(e, r, who);
         plan->preempted = true;
@@ -216,10 +245,10 @@ static bool has_begun(const struct kvc_engine *e, const struct kvc_replica *r)
 static void retract(struct kvc_engine *e, struct kvc_replica *r, struct step_plan *plan)
 {
     uint64_t done = 0, all = 1, n = 0;
-    while (kvc_pool_available(&r->pool) < kvc_replica_page_demand(e, r, r->steps, r->steps + 1)) {
+    while (available(e, r, KVC_BY_DECODING) <
+           kvc_replica_page_demand(e, r, r->steps, r->steps + 1)) {
         preempt(e, r, victim(e, r));
         plan->preempted = true;
-        r->pool.by = KVC_BY_DECODING;
     }
     kvc_pool_take(&r->pool, kvc_replica_page_demand(e, r, r->steps, r->steps + 1));
     for (uint32_t at = r->running.head; at != KVC_NONE; at = e->jobs[at].next, n++) {
@@ -235,9 +264,7 @@ static void retract(struct kvc_engine *e, struct kvc_replica *r, struct step_pla
 static void schedule_decodes(struct kvc_engine *e, struct kvc_replica *r, struct step_plan *plan)
 {
     uint64_t pages = kvc_replica_page_demand(e, r, r->steps, r->steps + 1);
-    r->pool.by = KVC_BY_DECODING;
-    r->pool.newcomer.seg = KVC_NONE;
-    if (kvc_pool_available(&r->pool) >= pages)
+    if (available(e, r, KVC_BY_DECODING) >= pages)
         kvc_pool_take(&r->pool, pages);
     else if (e->sc->engine.preempt == KVC_PREEMPT_LAST)
         grant_one_by_one(e, r, plan);
@@ -303,6 +330,7 @@ static void hold_hit(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
     }
     if (!j->admitted) { /* before anything goes for it */
         j->admitted = true;
+        e->admissions[e->n_admissions++] = j->request;
         kvc_tiers_ask(e, r, j->request);
         kvc_replica_account_hit(e, r, job, reach);
         kvc_tiers_arrive(e, r, j->request, j->tenant);

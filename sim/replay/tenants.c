@@ -14,15 +14,32 @@ static const char *const level_names[KVC_LEVELS] = {"hbm", "dram", "nvme", "remo
 
 /* ---- names ---- */
 
-static enum kvc_status no_such_tenant(const struct kvc_trace *trace, const char *field,
-                                      const char *name, struct kvc_error *err)
+/* "a, b, c", or the first of them and how many there are. */
+static void list_tenants(const struct kvc_trace *trace, char *list, size_t size)
+{
+    size_t at = 0;
+    list[0] = '\0';
+    for (uint32_t t = 0; t < trace->n_tenants; t++) {
+        const char *name = trace->tenant_names[t];
+        if (at + strlen(name) + sizeof(", .., 4294967295 in all") > size) {
+            snprintf(list + at, size - at, "%s.., %u in all", t ? ", " : "", trace->n_tenants);
+            return;
+        }
+        at += (size_t)snprintf(list + at, size - at, "%s%s", t ? ", " : "", name);
+    }
+}
+
+enum kvc_status kvc_tenants_missing(const struct kvc_trace *trace, const char *field,
+                                    const char *name, struct kvc_error *err)
 {
     const char **names = kvc_calloc((size_t)trace->n_tenants + 1, sizeof(*names));
+    char list[160];
     if (!names)
         return kvc_fail_nomem(err);
     for (uint32_t t = 0; t < trace->n_tenants; t++)
         names[t] = trace->tenant_names[t];
     const char *nearest = kvc_name_nearest(name, names);
+    list_tenants(trace, list, sizeof(list));
     enum kvc_status st =
         !trace->n_tenants ? kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, field,
                                         "the trace names no tenants, so only \"%s\" can have rules "
@@ -32,13 +49,13 @@ static enum kvc_status no_such_tenant(const struct kvc_trace *trace, const char 
                                         "the trace has no tenant \"%.64s\"; did you mean %.64s?", name,
                                         nearest)
                           : kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, field,
-                                        "the trace has no tenant \"%.64s\" (kvcast inspect lists "
-                                        "its %u)", name, trace->n_tenants);
+                                        "the trace has no tenant \"%.64s\"; there are %s", name,
+                                        list);
     kvc_free(names);
     return st;
 }
 
-static uint32_t find_tenant(const struct kvc_trace *trace, const char *name)
+uint32_t kvc_tenants_find(const struct kvc_trace *trace, const char *name)
 {
     uint32_t t = 0;
     while (t < trace->n_tenants && strcmp(trace->tenant_names[t], name) != 0)
@@ -49,9 +66,9 @@ static uint32_t find_tenant(const struct kvc_trace *trace, const char *name)
 enum kvc_status kvc_tenants_without(uint8_t **out, const struct kvc_trace *trace, const char *name,
                                     struct kvc_error *err)
 {
-    uint32_t t = find_tenant(trace, name);
+    uint32_t t = kvc_tenants_find(trace, name);
     if (t == KVC_ID_NONE)
-        return no_such_tenant(trace, "what-if", name, err);
+        return kvc_tenants_missing(trace, "what-if", name, err);
     uint8_t *status = kvc_calloc(trace->n_requests, sizeof(*status));
     if (!status)
         return kvc_fail_nomem(err);
@@ -73,13 +90,13 @@ static enum kvc_status find_rules(const struct kvc_tenant_rule ***out,
     enum kvc_status st = by ? KVC_OK : kvc_fail_nomem(err);
     for (uint32_t i = 0; i < sc->n_tenants && st == KVC_OK; i++) {
         const struct kvc_tenant_rule *r = &sc->tenants[i];
-        uint32_t t = find_tenant(trace, r->name);
+        uint32_t t = kvc_tenants_find(trace, r->name);
         char field[80];
         snprintf(field, sizeof(field), "tenants.%.60s", r->name);
         if (strcmp(r->name, KVC_TENANT_DEFAULT) == 0)
             by[0] = r;
         else if (t == KVC_ID_NONE)
-            st = no_such_tenant(trace, field, r->name, err);
+            st = kvc_tenants_missing(trace, field, r->name, err);
         else
             by[1 + t] = r;
     }
@@ -137,6 +154,20 @@ static struct kvc_pool_limits limits_of(struct rule_pair p, const struct kvc_lev
 
 /* ---- classes ---- */
 
+static enum kvc_status beyond_quota(const struct kvc_tenants *t,
+                                    const struct kvc_tenant_rule *const *by, uint32_t tenant,
+                                    uint32_t level, struct kvc_error *err)
+{
+    char field[96];
+    bool own = by[1 + tenant] && by[1 + tenant]->reserve[level].kind != KVC_AMOUNT_UNSET;
+    snprintf(field, sizeof(field), "tenants.%.60s.reserve",
+             own ? kvc_tenant_name(t, tenant) : KVC_TENANT_DEFAULT);
+    return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, field,
+                       "more is reserved in %s than the quota of tenant %.60s lets it keep there: "
+                       "raise the quota, or lower this", level_names[level],
+                       kvc_tenant_name(t, tenant));
+}
+
 /* Tenants without limits of their own and of one priority are one class. */
 static enum kvc_status form_classes(struct kvc_tenants *t, const struct kvc_tenant_rule *const *by,
                                     const struct kvc_level *levels, struct kvc_error *err)
@@ -151,6 +182,10 @@ static enum kvc_status form_classes(struct kvc_tenants *t, const struct kvc_tena
         uint32_t c = 0;
         for (uint32_t k = 0; k < KVC_LEVELS; k++) {
             l[k] = limits_of(pair_of(by, i), &levels[k], k);
+            if (l[k].reserve > l[k].quota) {
+                kvc_free(free_class);
+                return beyond_quota(t, by, i, k, err);
+            }
             limited |= l[k].quota != KVC_CAPACITY_INF || l[k].reserve;
         }
         while (!limited && c < n_free && t->limits[0][free_class[c]].priority != l[0].priority)
@@ -178,11 +213,14 @@ static enum kvc_status check_reserves(struct kvc_tenants *t, const struct kvc_le
             sum += t->limits[k][c].reserve;
         if (k == 0)
             t->reserved_pages = sum;
-        if (levels[k].present && sum > levels[k].pages)
+        if (levels[k].present && sum > levels[k].pages) {
+            char reserved[32], holds[32];
+            kvc_format_bytes(sum * levels[k].page_bytes, reserved, sizeof(reserved));
+            kvc_format_bytes(levels[k].pages * levels[k].page_bytes, holds, sizeof(holds));
             return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "tenants",
-                               "the reservations in %s come to %.3g times what an instance of it "
-                               "holds: lower them", level_names[k],
-                               (double)sum / (double)(levels[k].pages ? levels[k].pages : 1));
+                               "the reservations in %s come to %s, and an instance of it holds %s: "
+                               "lower them", level_names[k], reserved, holds);
+        }
     }
     return KVC_OK;
 }
@@ -334,6 +372,11 @@ void kvc_tenants_clear(struct kvc_tenants *t)
         kvc_free(t->ttl_of[k]);
     }
     memset(t, 0, sizeof(*t));
+}
+
+uint64_t kvc_tenants_reserved(const struct kvc_tenants *t, uint32_t tenant)
+{
+    return t->reserved_pages ? t->reserved_pages - t->limits[0][t->class_of[tenant]].reserve : 0;
 }
 
 const char *kvc_tenant_name(const struct kvc_tenants *t, uint32_t tenant)

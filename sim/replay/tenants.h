@@ -40,6 +40,8 @@ static inline uint32_t kvc_tenant_of(const struct kvc_tenants *t, uint64_t reque
     return tenant == KVC_ID_NONE ? t->n - 1 : tenant;
 }
 
+/* Pages of a replica's HBM that others than the tenant have reserved. */
+uint64_t kvc_tenants_reserved(const struct kvc_tenants *t, uint32_t tenant);
 /* The name of a tenant, "(none)" for requests that name none, "default" where a trace has none. */
 const char *kvc_tenant_name(const struct kvc_tenants *t, uint32_t tenant);
 /* A pool of that level takes on the rules there and the meter. */
@@ -51,6 +53,12 @@ bool kvc_tenants_watch(struct kvc_tenants *t, uint32_t level, struct kvc_pool *p
 enum kvc_status kvc_tenants_spaces(uint32_t **out, const struct kvc_trace *trace,
                                    const struct kvc_scenario *sc, bool isolate,
                                    struct kvc_error *err);
+
+/* Which tenant of the trace that is, KVC_ID_NONE: none; and the error that says so, with those that
+ * there are. */
+uint32_t kvc_tenants_find(const struct kvc_trace *trace, const char *name);
+enum kvc_status kvc_tenants_missing(const struct kvc_trace *trace, const char *field,
+                                    const char *name, struct kvc_error *err);
 
 /* The trace's column of states with a tenant's requests as failed ones. The caller frees. */
 enum kvc_status kvc_tenants_without(uint8_t **out, const struct kvc_trace *trace, const char *name,

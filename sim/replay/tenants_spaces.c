@@ -62,16 +62,19 @@ static enum kvc_status not_mutual(const struct kvc_tenant_rule *a, const char *b
 }
 
 /* The tenants a list names must have that list too, themselves instead of its owner. */
-static enum kvc_status check_allow(const struct kvc_scenario *sc, const struct kvc_tenant_rule *a,
-                                   struct kvc_error *err)
+static enum kvc_status check_allow(const struct kvc_trace *trace, const struct kvc_scenario *sc,
+                                   const struct kvc_tenant_rule *a, struct kvc_error *err)
 {
-    char name[256];
+    char name[256], field[96];
+    snprintf(field, sizeof(field), "tenants.%.60s.allow", a->name);
     for (const char *p = a->allow; *p;) {
         size_t n = strcspn(p, "\n");
         snprintf(name, sizeof(name), "%.*s", (int)n, p);
         p += n + (p[n] == '\n');
         if (strcmp(name, a->name) == 0)
             continue;
+        if (kvc_tenants_find(trace, name) == KVC_ID_NONE)
+            return kvc_tenants_missing(trace, field, name, err);
         const struct kvc_tenant_rule *b = own_rule(sc, name);
         if (!b || !lists(b->allow, a->name))
             return not_mutual(a, name, err);
@@ -93,7 +96,7 @@ static enum kvc_status place(struct spaces *s, uint32_t t, struct kvc_error *err
     s->rule[t] = rule_for(s->sc, name, KVC_TENANT_SALT);
     const char *salt = s->rule[t] ? s->rule[t]->salt : "";
     if (allow && allow->allow[0]) {
-        st = check_allow(s->sc, allow, err);
+        st = check_allow(s->trace, s->sc, allow, err);
         for (uint32_t u = 0; u < t; u++)
             if (lists(allow->allow, s->trace->tenant_names[u])) {
                 s->of[t] = s->of[u];
