@@ -25,7 +25,7 @@ struct kvc_cli_command {
     bool scenario_keys;                     /* takes every scenario key as --dotted.key VALUE */
     int (*run)(struct kvc_cli *cli);        /* returns an exit code */
     bool log_formats;                       /* help lists the formats of logs */
-    const char *const *outputs;             /* options that name what is written, to a NULL; or NULL */
+    const char *const *outputs;             /* options that name what is written; or NULL */
 };
 extern const struct kvc_cli_command kvc_cmd_import, kvc_cmd_inspect, kvc_cmd_ceiling,
     kvc_cmd_replay, kvc_cmd_gen, kvc_cmd_show, kvc_cmd_report, kvc_cmd_export, kvc_cmd_validate,

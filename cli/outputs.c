@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Before anything is done: whether what a command writes would overwrite what else it writes or what
- * its options read. What its arguments name it looks at itself, as it knows what they are. */
+ * Before anything is done: whether what a command writes would overwrite what else it writes or
+ * what its options read. What its arguments name it looks at itself, as it knows what they are. */
 #include "cli/internal.h"
 
 #include "cli/trace_args.h"
@@ -56,8 +56,8 @@ static int check_output(const struct kvc_cli *cli, size_t at)
             continue;
         if (g->scenario_key || !is_output(cli, g->name)) {
             if (reads(g->value, out->value))
-                return kvc_cli_usage(cli, "%s%s %s would overwrite what --%s reads; give another file",
-                                     dashes(out->name), out->name, out->value, g->name);
+                return kvc_cli_usage(cli, "%s%s %s would overwrite what --%s reads; give another "
+                                     "file", dashes(out->name), out->name, out->value, g->name);
         } else if (strcmp(g->value, out->value) == 0 || kvc_cli_same_file(g->value, out->value) ||
                    (is_stdout(g->value) && is_stdout(out->value))) {
             return kvc_cli_usage(cli, "%s%s and %s%s both want %s; give each a file",

@@ -162,8 +162,9 @@ static void make_ladder(struct kvc_findings *f, const struct kvc_result *r)
             add_rung(f, "LRU: one shared pool of this capacity", below_pool(r),
                      r->lru_token_hit_rate);
     }
-    add_rung(f, f->bounds && beaten ? "Reached in this run, more than one LRU pool" : "Reached in this run",
-             "", f->hit_rate);
+    const char *reached = f->bounds && beaten ? "Reached in this run, more than one LRU pool"
+                                              : "Reached in this run";
+    add_rung(f, reached, "", f->hit_rate);
     for (uint32_t i = 0; i < f->n_rungs; i++) {
         struct kvc_rung *rung = &f->rungs[i];
         rung->gap = i + 1 < f->n_rungs ? rung->rate - rung[1].rate : (double)NAN;

@@ -141,7 +141,8 @@ static struct copy *victim(struct twin *tw, const struct replica *rep, uint32_t 
             best = c;
             best_rank = rank;
         }
-    if (best && !tenants_own(tw, best->tenant, by) && use[best->tenant].used <= tw->rules[best->tenant].reserve[0])
+    if (best && !tenants_own(tw, best->tenant, by) &&
+        use[best->tenant].used <= tw->rules[best->tenant].reserve[0])
         tw->out->wrong = "somebody's reserved block went to another";
     kvc_free(use);
     return best;

@@ -220,8 +220,8 @@ static void warn_traffic(struct notes *n, const struct kvc_engine *e,
                                     "log was rounded; TTFT then shows queues that may not have "
                                     "been there. Consider arrivals.spread=%s.", period, period);
     if (e->crowded_out)
-        warn(n, "crowded_out", "%llu requests don't fit beside what other tenants have reserved in HBM "
-                               "(tenants.*.reserve); they were not served.",
+        warn(n, "crowded_out", "%llu requests don't fit beside what other tenants have reserved in "
+                               "HBM (tenants.*.reserve); they were not served.",
              (unsigned long long)e->crowded_out);
     if (n->r->unservable > e->crowded_out)
         warn(n, "unservable", "%llu requests need more KV pages than one replica has (%llu tokens) "

@@ -80,7 +80,7 @@ struct kvc_pool {
     uint64_t peak_used;        /* most pages - plain ever seen */
     uint64_t evicted_blocks, expired_blocks, never_read_blocks;
     uint32_t by;               /* tenant for whom the caller acts; KVC_BY_DECODING: for nobody */
-    uint32_t decoders;         /* .. while those who decode are of this one class; UINT32_MAX: of several */
+    uint32_t decoders;         /* .. while all who decode are of this class; UINT32_MAX: of several */
     const struct kvc_pool_rules *rules; /* NULL: all tenants are one */
     struct kvc_pool_class *classes;
     struct kvc_expiry *expiries; /* per TTL of the rules */

@@ -87,7 +87,8 @@ static uint64_t above(uint64_t used, uint64_t limit)
 
 uint32_t kvc_pool_victim(const struct kvc_pool *pool, uint64_t pages, uint64_t *most)
 {
-    uint32_t own = own_class(pool), keeper = kvc_pool_reserver(pool), best = NONE, best_class = NONE;
+    uint32_t own = own_class(pool), keeper = kvc_pool_reserver(pool);
+    uint32_t best = NONE, best_class = NONE;
     uint64_t excess = own_excess(pool, pages);
     if (excess && (best = kvc_pool_oldest(pool, own)) != NONE) {
         *most = excess;

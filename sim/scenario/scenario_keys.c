@@ -68,7 +68,8 @@ static const char *const kv_dtypes[] = {
     ENUM("tiers." t ".write", NULL, "MODE", tiers[i].write, writes, "through",                     \
          "when blocks are written"),                         \
     NAMED("tiers." t ".admission", NULL, "NAME[:OPTION=VALUE]", tiers[i].admission,                \
-          kvc_admission_names, "always", "what of the blocks offered to it is stored; a plug-in's path or one of"),            \
+          kvc_admission_names, "always",                                                           \
+          "what of the blocks offered to it is stored; a plug-in's path or one of"),               \
     FLAG("tiers." t ".inclusive", tiers[i].inclusive, "true",                                      \
          "a block that was loaded also stays in the tier"),                                        \
     FLAG("tiers." t ".store_output", tiers[i].store_output, "true",                                \

@@ -22,17 +22,19 @@ static const char *const modes[] = {"hybrid", "soft", "hard", "isolated", NULL};
 const struct kvc_scenario_key *kvc_scenario_tenant_keys(size_t *n)
 {
     static const struct kvc_scenario_key shown[] = {
-        SHOWN("quota", "SHARE|BYTES", "", "of one instance of each tier, for the tenant NAME; default: "
-              "for all without a rule of their own (docs/tenants.md)"),
+        SHOWN("quota", "SHARE|BYTES", "", "of one instance of each tier, for the tenant NAME; "
+              "default: for all without a rule of their own (docs/tenants.md)"),
         SHOWN("quota.TIER", "SHARE|BYTES", "", "of hbm, dram, nvme or remote only"),
-        SHOWN("quota_mode", "MODE", "hybrid", "what happens beyond it: hybrid, soft, hard or isolated"),
+        SHOWN("quota_mode", "MODE", "hybrid",
+              "what happens beyond it: hybrid, soft, hard or isolated"),
         SHOWN("reserve", "SHARE|BYTES", "", "of GPU memory, which others' requests can't push out"),
         SHOWN("reserve.TIER", "SHARE|BYTES", "", "the same of hbm, dram, nvme or remote"),
         SHOWN("ttl", "TIME", "", "blocks leave so long after their last use"),
         SHOWN("priority", "N", "0", "lower numbers are served first and evicted last"),
         SHOWN("salt", "true|NAME", "false", "a namespace of its own, or of all with the same salt"),
         SHOWN("shared", "true|false", "true", "the same, the other way round"),
-        SHOWN("allow", "NAME[,NAME]", "", "with whom it shares a namespace, each naming the others"),
+        SHOWN("allow", "NAME[,NAME]", "",
+              "with whom it shares a namespace, each naming the others"),
     };
     *n = sizeof(shown) / sizeof(shown[0]);
     return shown;
@@ -270,7 +272,8 @@ static enum kvc_status check_shared(const struct kvc_tenant_rule *r, const struc
         return KVC_OK;
     if (salted != kvc_name_equal(shared, "true"))
         return KVC_OK;
-    return wrong(r, fields[6], err, "%.8s, while salt says the opposite: leave one of them out", shared);
+    return wrong(r, fields[6], err, "%.8s, while salt says the opposite: leave one of them out",
+                 shared);
 }
 
 static enum kvc_status apply_rule(struct kvc_tenant_rule *r, const struct kvc_jval *object,
