@@ -281,6 +281,8 @@ static void end_chunk(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
         kvc_job_publish(e, r, job, j->computed);
     if (j->computed < j->known) {
         kvc_tiers_store(e, r, job);
+        if (kvc_job_decodes(e, j)) /* it was preempted, and has caught up */
+            kvc_replica_join_decode(e, r, job);
         return;
     }
     j->known++;

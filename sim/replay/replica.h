@@ -54,6 +54,9 @@ void kvc_replica_order_ended(struct kvc_engine *e, struct kvc_replica *r, uint32
 
 /* schedule.c */
 void kvc_replica_schedule(struct kvc_engine *e, struct kvc_replica *r);
+/* Whether a request that came back after a preemption lacks no more than its last sampled token: it
+ * decodes like the others; all else that a running one lacks is a prefill chunk. */
+bool kvc_job_decodes(const struct kvc_engine *e, const struct kvc_job *j);
 /* Publishes the job's blocks that tokens computed or scheduled tokens fill. */
 void kvc_job_publish(struct kvc_engine *e, struct kvc_replica *r, uint32_t job, uint64_t tokens);
 void kvc_job_release(struct kvc_engine *e, struct kvc_replica *r, uint32_t job);

@@ -171,8 +171,13 @@ static bool make_room(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
     return true;
 }
 
-/* The job computes tokens in the coming step. A resumed one that only lacks its last sampled token
- * decodes like the others; all else is a prefill chunk. */
+bool kvc_job_decodes(const struct kvc_engine *e, const struct kvc_job *j)
+{
+    return e->sc->engine.prefill == KVC_PREFILL_MIXED && j->generated &&
+           j->computed + 1 == j->known;
+}
+
+/* The job computes tokens in the coming step. */
 static void add_chunk(struct kvc_engine *e, struct kvc_replica *r, uint32_t job, uint32_t tokens,
                       struct step_plan *plan)
 {
@@ -183,7 +188,7 @@ static void add_chunk(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
     if (j->computed < j->peak)
         e->results[j->request].recomputed_tokens +=
             tokens < j->peak - j->computed ? tokens : j->peak - j->computed;
-    if (e->sc->engine.prefill == KVC_PREFILL_MIXED && j->generated && j->computed + 1 == j->known) {
+    if (kvc_job_decodes(e, j)) {
         kvc_replica_join_decode(e, r, job);
         return;
     }
