@@ -302,10 +302,58 @@ static void a_round_takes_a_fifth(void **state)
     kvc_pool_clear(&pool);
 }
 
+/* ---- blocks without pages ---- */
+
+/* Blocks of 2 tokens, pages of 16: of 8 blocks the last one has the page. What tenants without
+ * reservation have goes in order of age, page or not, whether a pool counts them as one or not. */
+static void blocks_without_pages_go_in_turn(void **state)
+{
+    static uint32_t roots[] = {KVC_SEG_NONE, KVC_SEG_NONE}, lens[] = {8, 8}, depths[] = {0, 0};
+    struct kvc_trace trace = {.n_segments = 2, .seg_parent = roots, .seg_len = lens,
+                              .seg_depth = depths, .block_tokens = 2};
+    const struct kvc_pool_limits limits[] = {{KVC_CAPACITY_INF, 0, KVC_QUOTA_HYBRID, 0},
+                                             {0, 0, KVC_QUOTA_HYBRID, 0},
+                                             {KVC_CAPACITY_INF, 0, KVC_QUOTA_HYBRID, 0}};
+    const uint32_t classes[2][3] = {{0, 0, 1}, {0, 2, 1}}, forever[] = {0, 0, 0};
+    const uint64_t now = 0;
+
+    (void)state;
+    for (int apart = 0; apart < 2; apart++) {
+        const struct kvc_pool_rules rules = {.n_classes = 2 + (uint32_t)apart,
+                                             .class_of = classes[apart], .limits = limits,
+                                             .ttl_of = forever, .now = &now};
+        struct kvc_pool pool;
+
+        assert_true(kvc_pool_init(&pool, &trace, 16, 2, true));
+        assert_true(kvc_pool_set_rules(&pool, &rules));
+        for (uint32_t t = 0; t < 2; t++) {
+            struct kvc_span span = {t, 0, 8};
+
+            pool.by = t;
+            kvc_pool_take(&pool, 1);
+            kvc_pool_publish(&pool, (struct kvc_path){&span, 1}, 0, 8, t, false, false);
+            kvc_pool_release(&pool, (struct kvc_path){&span, 1}, 0, 8, t, false);
+        }
+        pool.by = 2;
+        for (uint32_t taken = 1; taken <= 2; taken++) {
+            struct kvc_span old = {0, 0, 8}, young = {1, 0, 8};
+
+            kvc_pool_take(&pool, 1);
+            assert_null(kvc_pool_check(&pool));
+            assert_int_equal(kvc_pool_reach(&pool, (struct kvc_path){&old, 1}, 0, 8),
+                             taken == 1 ? 7 : 0);
+            assert_int_equal(kvc_pool_reach(&pool, (struct kvc_path){&young, 1}, 0, 8),
+                             taken == 1 ? 8 : 7);
+        }
+        kvc_pool_clear(&pool);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_round_takes_a_fifth),
+        cmocka_unit_test(blocks_without_pages_go_in_turn),
         cmocka_unit_test(agrees_with_single_blocks),
         cmocka_unit_test(pages_add_up),
         cmocka_unit_test(gaps_are_found_and_pending_blocks_wait),

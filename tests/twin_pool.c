@@ -141,8 +141,8 @@ static struct copy *victim(struct twin *tw, const struct replica *rep, uint32_t 
             best = c;
             best_rank = rank;
         }
-    if (best && !tenants_own(tw, best->tenant, by) &&
-        use[best->tenant].used <= tw->rules[best->tenant].reserve[0])
+    uint64_t reserve = best ? tw->rules[best->tenant].reserve[0] : 0;
+    if (reserve && !tenants_own(tw, best->tenant, by) && use[best->tenant].used <= reserve)
         tw->out->wrong = "somebody's reserved block went to another";
     kvc_free(use);
     return best;

@@ -85,6 +85,13 @@ static uint64_t above(uint64_t used, uint64_t limit)
     return used > limit ? used - limit : 0;
 }
 
+/* Whether others' requests may push out what the class has; one without reservation may have blocks
+ * but no page (blocks smaller than pages). */
+static bool beyond_reserve(const struct kvc_pool_limits *l, uint64_t used)
+{
+    return !l->reserve || used > l->reserve;
+}
+
 uint32_t kvc_pool_victim(const struct kvc_pool *pool, uint64_t pages, uint64_t *most)
 {
     uint32_t own = own_class(pool), keeper = kvc_pool_reserver(pool);
@@ -99,7 +106,7 @@ uint32_t kvc_pool_victim(const struct kvc_pool *pool, uint64_t pages, uint64_t *
         const struct kvc_pool_limits *l = &pool->rules->limits[c];
         const struct kvc_pool_class *k = &pool->classes[c];
         uint32_t i = kvc_pool_oldest(pool, c);
-        if (i == NONE || (c != keeper && k->used <= l->reserve))
+        if (i == NONE || (c != keeper && !beyond_reserve(l, k->used)))
             continue;
         bool over = l->mode == KVC_QUOTA_SOFT && k->used > l->quota;
         const struct kvc_pool_limits *b = &pool->rules->limits[best == NONE ? c : best_class];
@@ -134,7 +141,7 @@ bool kvc_pool_whose(struct kvc_pool *pool, uint64_t pages)
         uint64_t used = pool->classes[c].used;
         pool->whose[c] = false;
         if (kvc_pool_oldest(pool, c) == NONE || (own_only && c != own) ||
-            (c != keeper && used <= l->reserve))
+            (c != keeper && !beyond_reserve(l, used)))
             continue;
         bool beyond = !own_only && l->mode == KVC_QUOTA_SOFT && used > l->quota;
         if (best != NONE && (beyond < over || (beyond == over && l->priority < priority)))
