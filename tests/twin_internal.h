@@ -176,7 +176,7 @@ void pool_hold_hit(struct replica *rep, struct req *r, uint32_t h);
 void pool_alloc(struct twin *tw, struct replica *rep, struct req *r, uint32_t by, uint64_t pages,
                 uint32_t tokens);
 /* The policies of HBM and of the tiers learn of a request. */
-void pool_arrive(struct twin *tw, struct replica *rep, const struct req *r);
+void pool_arrive(const struct twin *tw, struct replica *rep, const struct req *r);
 /* Publishes blocks up to the last one whose tokens are all among the first c. */
 void pool_publish(struct twin *tw, struct replica *rep, struct req *r, uint32_t c);
 void pool_release(struct twin *tw, struct replica *rep, struct req *r);
@@ -217,7 +217,7 @@ void tiers_destroy(struct twin *tw);
 void tiers_reach(const struct twin *tw, const struct replica *rep, const struct req *r,
                  uint32_t n_tokens, struct reach *out);
 void tiers_ask(struct twin *tw, const struct replica *rep, const struct req *r);
-void tiers_arrive(struct twin *tw, const struct replica *rep, const struct req *r);
+void tiers_arrive(const struct twin *tw, const struct replica *rep, const struct req *r);
 void tiers_touch(struct twin *tw, const struct replica *rep, const struct req *r);
 void tiers_load(struct twin *tw, struct replica *rep, struct req *r, const struct reach *reach);
 void tiers_after_step(struct twin *tw, struct replica *rep, struct req *r);

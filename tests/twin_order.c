@@ -156,16 +156,11 @@ void twin_order_forget(struct twin_order *o, uint32_t n)
 
 /* ---- a request ---- */
 
-uint32_t twin_order_arrive(struct twin_order *o, const struct req *r, uint64_t in_use, bool one,
-                           order_may_go go, const void *user, const uint32_t **gone)
+void twin_order_arrive(struct twin_order *o, const struct req *r, uint64_t in_use)
 {
     const struct kvc_trace *t = o->tw->trace;
 
-    o->may_go = go;
-    o->user = user;
     o->in_use = in_use;
-    o->one = one;
-    o->n_gone = 0;
     o->request++;
     o->now_ns = o->tw->now;
     for (uint32_t s = t->prompt_seg[r->index]; s != KVC_SEG_NONE; s = t->seg_parent[s])
@@ -180,6 +175,18 @@ uint32_t twin_order_arrive(struct twin_order *o, const struct req *r, uint64_t i
         }
     if (o->rule->arrive)
         o->rule->arrive(o, r);
+}
+
+uint32_t twin_order_rest(struct twin_order *o, uint64_t in_use, order_may_go go, const void *user,
+                         const uint32_t **gone)
+{
+    o->may_go = go;
+    o->user = user;
+    o->in_use = in_use;
+    o->one = false;
+    o->n_gone = 0;
+    if (o->rule->rest)
+        o->rule->rest(o);
     *gone = o->gone;
     return o->n_gone;
 }

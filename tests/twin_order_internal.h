@@ -29,6 +29,7 @@ struct order_rule {
     void (*start)(struct twin_order *o);
     void (*ask)(struct twin_order *o, uint32_t n); /* of the prompt's blocks, the deepest first */
     void (*arrive)(struct twin_order *o, const struct req *r); /* after that */
+    void (*rest)(struct twin_order *o); /* something came in or was let go of */
     void (*come)(struct twin_order *o, uint32_t n, uint8_t was); /* NULL: to list 1 */
     void (*use)(struct twin_order *o, uint32_t n);   /* NULL: to the end of its list */
     void (*again)(struct twin_order *o, uint32_t n); /* NULL: the same */

@@ -85,6 +85,8 @@ static void lecar_come(struct twin_order *o, uint32_t n, uint8_t was)
     o->counted++;
     o->b[n].count = 1 + (was ? (uint32_t)o->b[n].key : 0);
     order_put(o, 1, n);
+    order_trim(o, 2, o->capacity);
+    order_trim(o, 3, o->capacity);
 }
 
 static void lecar_use(struct twin_order *o, uint32_t n)
@@ -108,8 +110,8 @@ static void lecar(struct twin_order *o)
     o->b[n].key = o->b[n].count;
     o->b[n].born = o->counted + 1;
     order_leave(o, n, lru == lfu ? 0 : n == lru ? 2 : 3);
-    order_trim(o, 2, o->capacity);
-    order_trim(o, 3, o->capacity);
+    order_trim(o, 2, o->capacity + 1); /* one more than there are, until somebody comes */
+    order_trim(o, 3, o->capacity + 1);
 }
 
 /* ---- thinktime: 1 what no session has, 2 what some has ---- */

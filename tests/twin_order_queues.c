@@ -257,10 +257,9 @@ static void batch(struct twin_order *o, uint64_t in_use)
         order_leave(o, v, 0);
 }
 
-static void watermark_arrive(struct twin_order *o, const struct req *r)
+static void watermark_rest(struct twin_order *o)
 {
-    (void)r;
-    if (!o->one && (double)o->in_use > order_option(o, "high", 0.9) * (double)o->capacity + 1e-9)
+    if ((double)o->in_use > order_option(o, "high", 0.9) * (double)o->capacity + 1e-9)
         batch(o, o->in_use);
 }
 
@@ -280,6 +279,6 @@ const struct order_rule order_queues[] = {
      .use = wtinylfu_use, .told = wtinylfu_told, .evict = wtinylfu},
     {.name = "random", .start = random_start, .come = random_come, .use = order_stay,
      .again = order_stay, .gone = random_gone, .evict = random_one},
-    {.name = "watermark", .arrive = watermark_arrive, .evict = watermark},
+    {.name = "watermark", .rest = watermark_rest, .evict = watermark},
     {.name = NULL},
 };

@@ -203,19 +203,22 @@ static void evict_by_policy(struct twin *tw, struct replica *rep, uint32_t by, u
     evict_nodes(tw, rep, by, gone, n);
 }
 
-void pool_arrive(struct twin *tw, struct replica *rep, const struct req *r)
+void pool_arrive(const struct twin *tw, struct replica *rep, const struct req *r)
 {
-    struct look l = {.tw = tw, .rep = rep, .by = r->tenant, .only = TWIN_NONE};
-    struct twin unruled = *tw;
-    const uint32_t *gone;
+    if (rep->order && tw->sc->engine.prefix_caching)
+        twin_order_arrive(rep->order, r, in_use(tw, rep));
+}
 
-    if (!rep->order || !tw->sc->engine.prefix_caching)
-        return;
-    unruled.limited[0] = false;
-    l.tw = &unruled;
-    uint32_t n = twin_order_arrive(rep->order, r, in_use(tw, rep), tw->limited[0], may_go, &l, &gone);
+/* Something was let go of. */
+static void rest(struct twin *tw, struct replica *rep, uint32_t by)
+{
+    struct look l = {.tw = tw, .rep = rep, .by = by, .only = TWIN_NONE};
+    const uint32_t *gone = NULL;
+    uint32_t n = 0;
 
-    evict_nodes(tw, rep, r->tenant, gone, n);
+    if (rep->order && !tw->limited[0])
+        n = twin_order_rest(rep->order, in_use(tw, rep), may_go, &l, &gone);
+    evict_nodes(tw, rep, by, gone, n);
 }
 
 /* A hard quota keeps nothing beyond it that nobody holds. */
@@ -447,5 +450,6 @@ void pool_release(struct twin *tw, struct replica *rep, struct req *r)
     }
     r->anon = r->new_pages = 0;
     r->pub = r->h = r->usable = 0;
+    rest(tw, rep, r->tenant);
     trim(tw, rep);
 }

@@ -147,18 +147,22 @@ static uint32_t evict_by_policy(struct twin *tw, int k, struct instance *inst, u
     return n;
 }
 
-void twin_learn(struct twin *tw, int k, struct instance *inst, const struct req *r,
-                struct batch *gone)
+void twin_learn(const struct twin *tw, const struct instance *inst, const struct req *r)
+{
+    if (inst->order)
+        twin_order_arrive(inst->order, r, taken_of(tw, inst));
+}
+
+void twin_rest(struct twin *tw, int k, struct instance *inst, uint32_t by, struct batch *gone)
 {
     struct look l = {.tw = tw, .inst = inst, .only = TWIN_NONE};
     const uint32_t *nodes;
 
-    if (!inst->order)
+    if (!inst->order || tw->limited[1 + k])
         return;
-    uint32_t n = twin_order_arrive(inst->order, r, taken_of(tw, inst), tw->limited[1 + k], may_go,
-                                   &l, &nodes);
+    uint32_t n = twin_order_rest(inst->order, taken_of(tw, inst), may_go, &l, &nodes);
 
-    evict_nodes(tw, k, inst, r->tenant, nodes, n, gone);
+    evict_nodes(tw, k, inst, by, nodes, n, gone);
 }
 
 static uint64_t excess(const struct twin *tw, int k, const struct instance *inst, uint32_t by,

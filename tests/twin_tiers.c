@@ -232,17 +232,21 @@ static void pass_down(struct twin *tw, int k, struct batch *gone, const struct r
     batch_free(gone);
 }
 
-void tiers_arrive(struct twin *tw, const struct replica *rep, const struct req *r)
+void tiers_arrive(const struct twin *tw, const struct replica *rep, const struct req *r)
 {
-    for (int k = 0; k < 3 && tw->sc->engine.prefix_caching; k++) {
-        if (!tw->sc->tiers[k].present)
-            continue;
-        struct instance *inst = &tw->tiers->of[k][instance_of(tw, k, rep->index)];
-        struct batch gone = batch_new(inst->n);
+    for (int k = 0; k < 3 && tw->sc->engine.prefix_caching; k++)
+        if (tw->sc->tiers[k].present)
+            twin_learn(tw, &tw->tiers->of[k][instance_of(tw, k, rep->index)], r);
+}
 
-        twin_learn(tw, k, inst, r, &gone);
-        pass_down(tw, k, &gone, rep);
-    }
+/* A transfer has let go of its blocks. */
+static void rest(struct twin *tw, int k, struct instance *inst, uint32_t by,
+                 const struct replica *rep)
+{
+    struct batch gone = batch_new(inst->n);
+
+    twin_rest(tw, k, inst, by, &gone);
+    pass_down(tw, k, &gone, rep);
 }
 
 static struct transfer *new_transfer(struct twin_tiers *ts, uint32_t n)
@@ -315,7 +319,7 @@ static void store(struct twin *tw, int k, uint32_t instance, struct batch *batch
     struct instance *inst = &ts->of[k][instance];
     uint64_t block_bytes = tw->B * tw->setup->kv_bytes_per_token;
     struct batch lack = twin_lacking(tw, k, inst, batch, r);
-    struct batch in = batch_new(batch->n), gone = batch_new(inst->n);
+    struct batch in = batch_new(batch->n), gone = batch_new(inst->n + batch->n);
     struct transfer *t;
 
     inst->promised = twin_alloc(tw->n_tenants, sizeof *inst->promised);
@@ -336,8 +340,11 @@ static void store(struct twin *tw, int k, uint32_t instance, struct batch *batch
     inst->promised = NULL;
     for (uint32_t i = in.n; i-- > 0;) /* the last one is the oldest */
         insert(tw, k, inst, &in, i, ++ts->stamp, at_once);
-    if (at_once)
+    if (at_once) {
         came_in(tw, k, inst, &in);
+        if (in.n)
+            twin_rest(tw, k, inst, in.tenants[in.n - 1], &gone);
+    }
     pass_down(tw, k, &gone, rep);
     if (at_once || !in.n) {
         batch_free(&in);
@@ -423,6 +430,7 @@ static void written(struct twin *tw, const struct transfer *t)
         s->holds--;
     }
     came_in(tw, (int)t->tier, inst, &here);
+    rest(tw, (int)t->tier, inst, here.tenants[t->n - 1], &tw->rep[t->replica]);
     for (uint32_t i = 0; i < t->n; i++) {
         if (t->request && ((uint64_t)t->depths[i] + 1) * tw->B > tokens)
             continue; /* "in the same way": whole chunks of that tier */
@@ -494,6 +502,7 @@ static void load_ended(struct twin *tw, struct transfer *t)
     }
     t->n = 0;
     t->request = NULL;
+    rest(tw, (int)t->tier, inst, r->tenant, rep);
     if (up.n && tw->sc->tiers[0].present && tw->sc->tiers[0].write == KVC_WRITE_THROUGH)
         store(tw, 0, instance_of(tw, 0, rep->index), &up, rep, r, true);
     if (--r->loads_open == 0)

@@ -76,9 +76,10 @@ void twin_round(struct twin *tw, int k, struct instance *inst, struct batch *gon
 uint64_t twin_give_room(struct twin *tw, int k, struct instance *inst, uint64_t need,
                         uint32_t by, struct batch *gone);
 
-/* Those of an instance that its policy lets go as it learns of a request. */
-void twin_learn(struct twin *tw, int k, struct instance *inst, const struct req *r,
-                struct batch *gone);
+/* An instance's policy learns of a request. */
+void twin_learn(const struct twin *tw, const struct instance *inst, const struct req *r);
+/* Those that it lets go after something came in or was let go of. */
+void twin_rest(struct twin *tw, int k, struct instance *inst, uint32_t by, struct batch *gone);
 
 /* What is refused (twin_admission.c). NULL: nothing is. */
 struct twin_admission *twin_admission_create(const struct twin *tw, const char *spec,

@@ -108,7 +108,7 @@ static void count_request(struct kvc_runs *c)
 }
 
 void kvc_order_arrive(struct kvc_runs *c, const struct kvc_runs_request *request,
-                      const bool *allowed, uint64_t in_use)
+                      uint64_t in_use)
 {
     if (c->failed || !c->capacity)
         return;
@@ -120,12 +120,19 @@ void kvc_order_arrive(struct kvc_runs *c, const struct kvc_runs_request *request
     c->leaf = kvc_runs_leaf(c, request->seg);
     c->in_use = in_use;
     count_request(c);
-    void (*arrive)(struct kvc_runs *, uint32_t) =
-        c->ops->order->arrive ? c->ops->order->arrive : c->ops->arrive;
-    c->allowed = allowed;
+    const struct kvc_order_ops *o = c->ops->order;
+    void (*arrive)(struct kvc_runs *, uint32_t) = o->arrive ? o->arrive
+                                                  : o->rest ? NULL
+                                                            : c->ops->arrive;
     if (arrive)
         arrive(c, c->leaf);
-    c->allowed = NULL;
+}
+
+void kvc_order_rest(struct kvc_runs *c, uint64_t in_use)
+{
+    c->in_use = in_use;
+    if (!c->failed && c->capacity && c->ops->order->rest)
+        c->ops->order->rest(c);
 }
 
 void kvc_order_turn(struct kvc_runs *c)

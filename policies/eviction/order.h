@@ -20,10 +20,11 @@ struct kvc_order_use {
  * kvc_runs_error tells what became of it. */
 struct kvc_runs *kvc_order_create(const struct kvc_runs_setup *setup);
 
-/* A request is admitted for the first time. in_use: blocks of the cache that are taken. Blocks may
- * leave, of allowed tenants (by whose; NULL: all). */
+/* A request is admitted for the first time. in_use: blocks of the cache that are taken. */
 void kvc_order_arrive(struct kvc_runs *order, const struct kvc_runs_request *request,
-                      const bool *allowed, uint64_t in_use);
+                      uint64_t in_use);
+/* All is told of what came in, or may go again: blocks may leave. */
+void kvc_order_rest(struct kvc_runs *order, uint64_t in_use);
 /* What is told up to the next turn belongs together, and is deepest first. */
 void kvc_order_turn(struct kvc_runs *order);
 /* Blocks that it does not know come in; those it knows are touched, again: by a request that has

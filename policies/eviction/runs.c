@@ -162,6 +162,14 @@ void kvc_run_drop(struct kvc_runs *c, uint32_t r, uint32_t n)
     run->hi -= n;
 }
 
+void kvc_queue_trim(struct kvc_runs *c, uint32_t queue, uint64_t most)
+{
+    while (c->queue[queue].blocks > most) {
+        uint32_t r = c->queue[queue].oldest;
+        kvc_run_drop(c, r, kvc_least(c->queue[queue].blocks - most, kvc_run_blocks(c, r)));
+    }
+}
+
 void kvc_run_move(struct kvc_runs *c, uint32_t r, uint32_t n, uint32_t queue, uint32_t note)
 {
     bool was = kvc_run_resident(c, r);

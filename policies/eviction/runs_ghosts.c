@@ -5,14 +5,6 @@
  * every decision as it is. */
 #include "policies/eviction/runs_internal.h"
 
-static void trim(struct kvc_runs *c, uint32_t queue, uint64_t most)
-{
-    while (c->queue[queue].blocks > most) {
-        uint32_t r = c->queue[queue].oldest;
-        kvc_run_drop(c, r, kvc_least(c->queue[queue].blocks - most, kvc_run_blocks(c, r)));
-    }
-}
-
 /* Newcomers, remembered or not, into a queue. */
 static void enter(struct kvc_runs *c, uint32_t seg, uint32_t hi, uint32_t n, uint32_t ghost,
                   uint32_t queue)
@@ -103,7 +95,7 @@ static uint32_t s3fifo_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint3
             kvc_run_drop(c, victim, n);
     }
     enter(c, seg, hi, n, ghost, ghost == KVC_RUN_NONE ? SMALL : MAIN);
-    trim(c, OUT, c->ghosts);
+    kvc_queue_trim(c, OUT, c->ghosts);
     return n;
 }
 
@@ -137,7 +129,7 @@ static uint32_t s3fifo_evict(struct kvc_runs *c, uint32_t want)
         want = kvc_least(want, small >= c->small ? small - c->small + 1 : 1);
     uint32_t n = kvc_least(want, kvc_run_blocks(c, r));
     kvc_run_move(c, r, n, OUT, 0);
-    trim(c, OUT, c->ghosts);
+    kvc_queue_trim(c, OUT, c->ghosts);
     return n;
 }
 
@@ -201,7 +193,7 @@ static uint32_t twoq_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_
     if (shrink) {
         victim = c->queue[SMALL].oldest;
         kvc_run_move(c, victim, n, OUT, 0);
-        trim(c, OUT, c->ghosts);
+        kvc_queue_trim(c, OUT, c->ghosts);
     }
     return n;
 }
@@ -209,7 +201,7 @@ static uint32_t twoq_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_
 static void twoq_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi, uint32_t ghost)
 {
     enter(c, seg, hi, hi - lo, ghost, ghost == KVC_RUN_NONE ? SMALL : MAIN);
-    trim(c, OUT, c->ghosts); /* one more until then: it may be what comes */
+    kvc_queue_trim(c, OUT, c->ghosts); /* one more until then: it may be what comes */
 }
 
 static uint32_t twoq_evict(struct kvc_runs *c, uint32_t want)
@@ -225,7 +217,7 @@ static uint32_t twoq_evict(struct kvc_runs *c, uint32_t want)
         want = kvc_least(want, small > c->small ? small - c->small : 1);
     uint32_t n = kvc_least(want, kvc_run_blocks(c, r));
     kvc_run_move(c, r, n, OUT, 0);
-    trim(c, OUT, c->ghosts + 1);
+    kvc_queue_trim(c, OUT, c->ghosts + 1);
     return n;
 }
 
@@ -323,7 +315,7 @@ static uint32_t arc_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t
     } else if (recent == c->capacity) {
         uint32_t from = arc_source(c, false);
         n = kvc_least(arc_steps(c, from, n), c->queue[B1].blocks);
-        trim(c, B1, c->queue[B1].blocks - n);
+        kvc_queue_trim(c, B1, c->queue[B1].blocks - n);
         arc_replace(c, from, n);
     } else if (all >= c->capacity) {
         uint32_t from = arc_source(c, false);
@@ -331,7 +323,7 @@ static uint32_t arc_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t
         n = kvc_least(arc_steps(c, from, n), c->capacity - recent);
         n = kvc_least(n, full ? c->queue[B2].blocks : 2 * c->capacity - all);
         if (full)
-            trim(c, B2, c->queue[B2].blocks - n);
+            kvc_queue_trim(c, B2, c->queue[B2].blocks - n);
         arc_replace(c, from, n);
     } else {
         n = kvc_least(n, c->capacity - (all > recent ? all : recent));
@@ -353,7 +345,7 @@ static void arc_arrive(struct kvc_runs *c, uint32_t leaf)
 static void arc_forget(struct kvc_runs *c, uint32_t queue, uint64_t blocks, uint64_t most)
 {
     uint64_t n = c->queue[queue].blocks, over = blocks > most ? blocks - most : 0;
-    trim(c, queue, n - (over < n ? over : n));
+    kvc_queue_trim(c, queue, n - (over < n ? over : n));
 }
 
 /* Newcomers that are not remembered push out what is. */

@@ -66,7 +66,8 @@ struct kvc_order_ops {
     uint32_t (*evict)(struct kvc_runs *c, uint32_t want);
     void (*use)(struct kvc_runs *c, uint32_t r);    /* or NULL: hit */
     void (*renew)(struct kvc_runs *c, uint32_t r);  /* or NULL: touched again by one request */
-    void (*arrive)(struct kvc_runs *c, uint32_t leaf); /* or NULL: arrive */
+    void (*arrive)(struct kvc_runs *c, uint32_t leaf); /* or NULL: arrive, unless there is rest */
+    void (*rest)(struct kvc_runs *c); /* or NULL: blocks came in, or more of them may go */
     /* Or NULL, kvc_queue_put_behind: gives the deeper part of a run that was cut its place. */
     void (*cut)(struct kvc_runs *c, uint32_t r, uint32_t deeper);
     void (*gone)(struct kvc_runs *c, uint32_t r);   /* or NULL: all of a run is about to leave */
@@ -271,6 +272,8 @@ uint32_t kvc_run_add(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
 void kvc_run_drop(struct kvc_runs *c, uint32_t r, uint32_t n);
 /* Moves the deepest n blocks of a run to another queue, as its newest. */
 void kvc_run_move(struct kvc_runs *c, uint32_t r, uint32_t n, uint32_t queue, uint32_t note);
+/* The oldest blocks of a queue go until it has so many at most. */
+void kvc_queue_trim(struct kvc_runs *c, uint32_t queue, uint64_t most);
 /* A run in no queue, linked into its segment; for policies with an order of their own. */
 uint32_t kvc_run_new(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi);
 void kvc_run_free(struct kvc_runs *c, uint32_t r);

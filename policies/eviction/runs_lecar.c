@@ -149,11 +149,12 @@ static void leave(struct kvc_runs *c, uint32_t r, uint32_t n, uint32_t queue, ui
         c->run[r].key = key;
         c->run[r].stamp = stamp;
     }
-    while (c->queue[queue].blocks > c->capacity) {
-        uint32_t old = c->queue[queue].oldest;
-        kvc_run_drop(c, old, kvc_least(c->queue[queue].blocks - c->capacity,
-                                       kvc_run_blocks(c, old)));
-    }
+}
+
+static void forget(struct kvc_runs *c, uint64_t but)
+{
+    kvc_queue_trim(c, BY_LRU, but);
+    kvc_queue_trim(c, BY_LFU, but);
 }
 
 static void come(struct kvc_runs *c, uint32_t seg, uint32_t hi, uint32_t n, uint32_t ghost,
@@ -194,6 +195,7 @@ static uint32_t miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
     come(c, seg, hi, n, ghost, queue);
     if (full && !c->failed)
         leave(c, by_lru ? lru : lfu, n, lru == lfu ? KVC_RUN_NONE : by_lru ? BY_LRU : BY_LFU, time);
+    forget(c, c->capacity);
     return n;
 }
 
@@ -221,6 +223,7 @@ static void order_come(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t h
     uint32_t touches = ghost == KVC_RUN_NONE ? 0 : (uint32_t)c->run[ghost].key;
     c->counted += hi - lo;
     come(c, seg, hi, hi - lo, ghost, TOUCHED_0 + 1 + touches);
+    forget(c, c->capacity);
 }
 
 static uint32_t order_evict(struct kvc_runs *c, uint32_t want)
@@ -236,6 +239,7 @@ static uint32_t order_evict(struct kvc_runs *c, uint32_t want)
     bool by_lru = kvc_rng_unit(&c->rng) < c->target;
     leave(c, by_lru ? lru : lfu, 1, lru == lfu ? KVC_RUN_NONE : by_lru ? BY_LRU : BY_LFU,
           c->counted + 1);
+    forget(c, c->capacity + 1); /* one more until somebody comes in: it may be who comes */
     return 1;
 }
 

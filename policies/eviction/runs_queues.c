@@ -202,16 +202,15 @@ static uint32_t watermark_evict(struct kvc_runs *c, uint32_t want)
     return leave(c, due_of(c, c->size, c->capacity));
 }
 
-static void watermark_order_arrive(struct kvc_runs *c, uint32_t seg)
+static void watermark_rest(struct kvc_runs *c)
 {
-    (void)seg;
     if (MILLION * (u128)c->in_use > millionths(c, OPT_HIGH) * (u128)c->capacity)
         leave(c, due_of(c, c->size, c->in_use));
 }
 
 static const struct kvc_order_ops watermark_order = {.come = come, .evict = watermark_evict,
                                                      .renew = lru_hit,
-                                                     .arrive = watermark_order_arrive};
+                                                     .rest = watermark_rest};
 const struct kvc_runs_ops kvc_runs_watermark = {.name = "watermark",
                                                 KVC_OPTIONS(watermark_options),
                                                 .arrive = watermark_arrive, .hit = lru_hit,

@@ -316,8 +316,7 @@ void kvc_tiers_lookup(struct kvc_engine *e, const struct kvc_replica *r, struct 
 void kvc_tiers_touch(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
                      uint32_t limit, uint32_t tenant);
 /* A request is admitted for the first time: the policies of HBM and of the tiers learn of it. */
-void kvc_tiers_arrive(struct kvc_engine *e, struct kvc_replica *r, uint32_t request,
-                      uint32_t tenant);
+void kvc_tiers_arrive(struct kvc_engine *e, struct kvc_replica *r, uint32_t request);
 void kvc_tiers_load(struct kvc_engine *e, uint32_t job, const struct kvc_reach *reach);
 /* Offers the blocks that a job has computed so far to the first tier, when written through. */
 void kvc_tiers_store(struct kvc_engine *e, struct kvc_replica *r, uint32_t job);

@@ -118,8 +118,10 @@ enum kvc_status kvc_pool_set_policy(struct kvc_pool *pool, const char *policy,
 /* For a policy: pages are taken next for blocks up to this one of the path; 0: for none that it
  * could know. */
 void kvc_pool_newcomer(struct kvc_pool *pool, struct kvc_path path, uint32_t to);
-/* The policy, if any, learns that a request was admitted; blocks may leave. */
+/* The policy, if any, learns that a request was admitted. */
 void kvc_pool_arrive(struct kvc_pool *pool, const struct kvc_runs_request *request);
+/* After blocks came in or lost a holder, the policy may have too much: true when some left for by. */
+bool kvc_pool_rest(struct kvc_pool *pool);
 
 /* Pages that end inside blocks [0, b) of a path. */
 uint64_t kvc_pool_pages(const struct kvc_pool *pool, uint64_t b);

@@ -71,11 +71,18 @@ void kvc_pool_arrive(struct kvc_pool *pool, const struct kvc_runs_request *reque
 {
     if (!pool->policy)
         return;
-    if (pool->whose) /* who may lose some is asked for each block, where room is needed */
-        memset(pool->whose, 0, pool->rules->n_classes * sizeof(*pool->whose));
-    kvc_order_arrive(pool->policy, request, pool->whose,
-                     blocks_of(pool, pool->pages - pool->plain));
+    kvc_order_arrive(pool->policy, request, blocks_of(pool, pool->pages - pool->plain));
     heed(pool);
+}
+
+bool kvc_pool_rest(struct kvc_pool *pool)
+{
+    uint64_t evicted = pool->evicted_blocks;
+    if (!pool->policy || pool->whose)
+        return false;
+    kvc_order_rest(pool->policy, blocks_of(pool, pool->pages - pool->plain));
+    heed(pool);
+    return pool->evicted_blocks != evicted;
 }
 
 static void tell(struct kvc_pool *pool, const struct kvc_run *r, enum kvc_order_kind kind)

@@ -79,6 +79,7 @@ void kvc_job_release(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
     if (j->held)
         kvc_pool_release(&r->pool, kvc_engine_path(e, j->leaf, 0), 0, j->held, job,
                          j->has_copies);
+    kvc_pool_rest(&r->pool);
     kvc_pool_trim(&r->pool);
     j->held = j->hit_blocks = j->hit_pages = 0;
     j->alloc_pages = 0;
@@ -338,7 +339,7 @@ static void hold_hit(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
         e->admissions[e->n_admissions++] = j->request;
         kvc_tiers_ask(e, r, j->request);
         kvc_replica_account_hit(e, r, job, reach);
-        kvc_tiers_arrive(e, r, j->request, j->tenant);
+        kvc_tiers_arrive(e, r, j->request);
     }
     kvc_tiers_touch(e, r, path, limit, j->tenant);
     take_for(e, r, j, tokens);

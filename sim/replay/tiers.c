@@ -77,8 +77,7 @@ void kvc_tiers_touch(struct kvc_engine *e, const struct kvc_replica *r, struct k
     }
 }
 
-void kvc_tiers_arrive(struct kvc_engine *e, struct kvc_replica *r, uint32_t request,
-                      uint32_t tenant)
+void kvc_tiers_arrive(struct kvc_engine *e, struct kvc_replica *r, uint32_t request)
 {
     const struct kvc_trace *t = e->trace;
     if (!e->sc->engine.prefix_caching)
@@ -88,21 +87,10 @@ void kvc_tiers_arrive(struct kvc_engine *e, struct kvc_replica *r, uint32_t requ
         .session = t->session ? t->session[request] : KVC_ID_NONE,
         .tenant = t->tenant ? t->tenant[request] : KVC_ID_NONE,
         .input_tokens = t->input_tokens[request]};
-    r->pool.by = tenant;
     kvc_pool_arrive(&r->pool, &asked);
-    for (uint32_t k = e->first_tier; k < KVC_LOWER_TIERS; k++) {
-        struct kvc_tier *tier = &e->tiers[k];
-        if (!tier->config->present || !pool_of(e, tier, r)->policy)
-            continue;
-        uint32_t instance = kvc_tier_instance(e, tier, r);
-        uint64_t evicted = tier->pools[instance].evicted_blocks;
-        tier->evictions[instance].replica = r->id;
-        tier->pools[instance].by = tenant;
-        kvc_pool_arrive(&tier->pools[instance], &asked);
-        if (tier->pools[instance].evicted_blocks != evicted)
-            changed(e, tier, instance);
-        pass_down(e, &tier->evictions[instance]);
-    }
+    for (uint32_t k = e->first_tier; k < KVC_LOWER_TIERS; k++)
+        if (e->tiers[k].config->present)
+            kvc_pool_arrive(pool_of(e, &e->tiers[k], r), &asked);
 }
 
 /* ---- transfers ---- */
@@ -477,6 +465,16 @@ void kvc_engine_expire(struct kvc_engine *e, bool round)
 
 /* ---- ends of transfers ---- */
 
+/* A transfer has ended and let go of its blocks. */
+static bool rest(struct kvc_engine *e, const struct kvc_transfer *x)
+{
+    struct kvc_evictions *v = &e->tiers[x->tier].evictions[x->instance];
+    v->replica = x->replica;
+    bool left = kvc_pool_rest(&e->tiers[x->tier].pools[x->instance]);
+    pass_down(e, v);
+    return left;
+}
+
 /* What a store brought becomes readable, the last block first, and then, with the stored run above
  * it, the youngest. */
 static void settle_pieces(struct kvc_engine *e, const struct kvc_transfer *x, uint32_t list,
@@ -495,12 +493,14 @@ static void settle_pieces(struct kvc_engine *e, const struct kvc_transfer *x, ui
         pool->by = p.tenant;
         kvc_pool_touch(pool, path, kvc_pool_reach(pool, path, 0, p.to), true);
     }
+    rest(e, x);
     changed(e, &e->tiers[x->tier], x->instance);
 }
 
 static void settle(struct kvc_engine *e, uint32_t transfer)
 {
-    settle_pieces(e, &e->transfers[transfer], e->transfers[transfer].pieces, transfer);
+    struct kvc_transfer x = e->transfers[transfer]; /* more of them may begin */
+    settle_pieces(e, &x, x.pieces, transfer);
     transfer_free(e, transfer);
 }
 
@@ -521,7 +521,6 @@ static void promote(struct kvc_engine *e, struct kvc_piece p, const struct kvc_r
     dram->written_bytes +=
         make_room(e, i, 2) * e->block_tokens * e->token_bytes;
     settle(e, i);
-    pass_down(e, &dram->evictions[value.instance]);
 }
 
 static void load_done(struct kvc_engine *e, uint32_t transfer)
@@ -536,10 +535,10 @@ static void load_done(struct kvc_engine *e, uint32_t transfer)
     uint64_t whole = e->jobs[x.job].load_tokens / e->block_tokens;
     if (p.to > whole) /* a last block that was read in part */
         p.to = (uint32_t)whole;
-    if (!tier->config->inclusive) {
+    if (!tier->config->inclusive)
         kvc_pool_drop(pool, path, p.from, p.to);
+    if (rest(e, &x) || !tier->config->inclusive)
         changed(e, tier, x.instance);
-    }
     transfer_free(e, transfer);
     if (x.tier > 0 && e->sc->tiers[0].present && e->sc->tiers[0].write == KVC_WRITE_THROUGH)
         promote(e, p, &e->replicas[x.replica], e->jobs[x.job].request);
