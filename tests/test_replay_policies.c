@@ -91,6 +91,9 @@ static void agrees_where_it_once_did_not(void **state)
                             "costaware:tokens=32"}},
         {CASE_TIERS, 1340, {"radix", "radix", "radix", "radix"}},
         {CASE_REPLICAS, 1117, {"thinktime:pause=300ms", "lru", "lru", "lru"}},
+        /* the only one running gives way, and the next one computes again what that cost */
+        {CASE_TIERS, 3297, {"watermark:high=0.6:batch=0.2", "watermark:high=0.6:batch=0.2",
+                            "watermark:high=0.6:batch=0.2", "watermark:high=0.6:batch=0.2"}},
     };
     struct kvc_scenario *base = replay_base_scenario();
 

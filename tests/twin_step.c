@@ -494,16 +494,16 @@ static bool next_step(struct twin *tw, struct replica *rep)
     rep->falls += rep->busy && !rep->alone;
     rep->busy = false;
     rep->due = KVC_TIME_NONE;
-    preempted = schedule(tw, rep);
-    any = any_scheduled(rep);
+    do { /* over again at once, for whoever else can run now */
+        preempted = schedule(tw, rep);
+        any = any_scheduled(rep);
+    } while (preempted && !any);
     if (rep->n_evicted)
         tiers_after_evict(tw, rep);
     rep->n_evicted = 0;
     if (rep->running.n > tw->out->peak_running)
         tw->out->peak_running = rep->running.n;
-    if (!any && preempted)
-        rep->due = tw->now; /* not in the page: whoever else can run now does */
-    if (!any && !preempted) {
+    if (!any) {
         rep->ratio = TWIN_RATIO;
         rep->falls = 0;
     }
@@ -517,11 +517,8 @@ static void step_group(struct twin *tw, struct replica *first, uint32_t ranks)
     uint64_t all = 0, end = KVC_TIME_NONE;
 
     for (struct replica *rep = first; rep < first + ranks; rep++) {
-        bool any;
+        bool any = next_step(tw, rep);
 
-        do
-            any = next_step(tw, rep);
-        while (rep->due == tw->now);
         for (uint32_t i = 0; any && i < rep->running.n; i++)
             all += rep->running.at[i]->sched;
     }
