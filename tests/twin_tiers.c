@@ -249,7 +249,8 @@ static void rest(struct twin *tw, int k, struct instance *inst, uint32_t by,
     pass_down(tw, k, &gone, rep);
 }
 
-static struct transfer *new_transfer(struct twin_tiers *ts, uint32_t n)
+static struct transfer *new_transfer(struct twin_tiers *ts, int tier, uint32_t instance,
+                                     const struct replica *rep, struct req *r, uint32_t n)
 {
     struct transfer *t;
 
@@ -259,7 +260,8 @@ static struct transfer *new_transfer(struct twin_tiers *ts, uint32_t n)
         must(ts->transfers);
     }
     t = &ts->transfers[ts->n_transfers++];
-    memset(t, 0, sizeof *t);
+    *t = (struct transfer){.tier = (uint32_t)tier, .instance = instance, .replica = rep->index,
+                           .request = r};
     t->nodes = twin_alloc(n, sizeof *t->nodes);
     t->depths = twin_alloc(n, sizeof *t->depths);
     t->tenants = twin_alloc(n, sizeof *t->tenants);
@@ -350,11 +352,7 @@ static void store(struct twin *tw, int k, uint32_t instance, struct batch *batch
         batch_free(&in);
         return;
     }
-    t = new_transfer(ts, in.n);
-    t->tier = (uint32_t)k;
-    t->instance = instance;
-    t->request = r;
-    t->replica = rep->index;
+    t = new_transfer(ts, k, instance, rep, r, in.n);
     t->n = in.n;
     memcpy(t->nodes, in.nodes, in.n * sizeof *t->nodes);
     memcpy(t->depths, in.depths, in.n * sizeof *t->depths);
@@ -435,9 +433,8 @@ static void written(struct twin *tw, const struct transfer *t)
         if (t->request && ((uint64_t)t->depths[i] + 1) * tw->B > tokens)
             continue; /* "in the same way": whole chunks of that tier */
         if (below >= 0 && (tw->sc->tiers[below].write == KVC_WRITE_THROUGH ||
-                           (t->request && t->depths[i] < t->request->shared))) {
+                           (t->request && t->depths[i] < t->request->shared)))
             batch_add(&batch, t->nodes[i], t->depths[i], t->tenants[i]);
-        }
     }
     if (below >= 0 && written_through(tw, below))
         store(tw, below, instance_of(tw, below, t->replica), &batch, &tw->rep[t->replica],
@@ -459,12 +456,8 @@ void tiers_load(struct twin *tw, struct replica *rep, struct req *r, const struc
         if (reach->serves[k] == 0)
             continue;
         inst = &ts->of[k][instance_of(tw, k, rep->index)];
-        t = new_transfer(ts, r->n_path);
+        t = new_transfer(ts, k, instance_of(tw, k, rep->index), rep, r, r->n_path);
         t->load = true;
-        t->tier = (uint32_t)k;
-        t->instance = instance_of(tw, k, rep->index);
-        t->request = r;
-        t->replica = rep->index;
         for (uint32_t b = reach->from[k]; b < reach->to[k] && b < last; b++) {
             find(inst, r->path[b])->holds++;
             t->nodes[t->n] = r->path[b];
@@ -494,9 +487,8 @@ static void load_ended(struct twin *tw, struct transfer *t)
 
         s->holds--;
         touch(tw, (int)t->tier, s, stamp, r->tenant);
-        if (whole && t->tier > 0) {
+        if (whole && t->tier > 0)
             batch_add(&up, t->nodes[j], t->depths[j], r->tenant);
-        }
         if (whole && !tw->sc->tiers[t->tier].inclusive && s->holds == 0)
             drop(inst, t->nodes[j]);
     }
