@@ -38,7 +38,8 @@ static double uncached(const struct kvc_policy_host *host, const void *state,
 }
 
 static const struct kvc_ordering_ops uncached_ops = {
-    .struct_size = sizeof(uncached_ops), .flags = KVC_ORDERING_PREFIX, .rank = uncached};
+    .struct_size = sizeof(uncached_ops), .rank = uncached,
+    .flags = KVC_ORDERING_PREFIX | KVC_ORDERING_STEADY};
 KVC_ORDERING(uncached, &uncached_ops, NULL, 0, "the fewest tokens that are in no tier",
              "Dynamo's wspt with equal weights");
 
@@ -71,7 +72,8 @@ static double lpm(const struct kvc_policy_host *host, const void *state,
 }
 
 static const struct kvc_ordering_ops lpm_ops = {
-    .struct_size = sizeof(lpm_ops), .flags = KVC_ORDERING_PREFIX, .create = lpm_create,
+    .struct_size = sizeof(lpm_ops), .create = lpm_create,
+    .flags = KVC_ORDERING_PREFIX | KVC_ORDERING_STEADY,
     .destroy = lpm_destroy, .rank = lpm};
 KVC_ORDERING(lpm, &lpm_ops, lpm_options, 1, "the longest prefix in GPU memory",
              "SGLang, without its rule in a batch");

@@ -16,4 +16,8 @@ extern const struct kvc_policy kvc_ordering_fcfs, kvc_ordering_shortest, kvc_ord
         .options = options_of, .n_options = n, .ops = ops_of,                                      \
     }
 
+/* A flag of built-in orders: rank looks at nothing but what it is told of the request, not at
+ * times, so that it is asked again only where that has changed. */
+#define KVC_ORDERING_STEADY (1u << 16)
+
 #endif

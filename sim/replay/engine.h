@@ -61,7 +61,12 @@ struct kvc_job {
     bool decoding, has_copies, admitted, running;
     bool waits;                 /* for an order of requests: it is in the queue .. */
     uint32_t told;              /* .. output tokens it was told of .. */
-    double place, rank;         /* .. of its class, where in the queue, and the rank as last asked */
+    double place, rank;         /* .. of its class, where in the queue, the rank as last asked .. */
+    struct {                    /* .. and what it would find, unless that is no longer so */
+        bool known;
+        uint32_t hbm, total;    /* blocks */
+        uint32_t usable, any;   /* tokens: in HBM, in any tier */
+    } found;
 };
 
 /* Entries of a replica's step heaps: something happens to a job at step. */
@@ -94,6 +99,8 @@ struct kvc_replica {
     struct kvc_queue waiting, ready, running;
     struct kvc_ordering *order; /* NULL: first come, first served */
     bool ranks_change;          /* its, while requests wait */
+    uint32_t ranked;            /* how many waited when ranks were last asked */
+    uint64_t heeded[1 + KVC_LOWER_TIERS]; /* changes of its pools that those who wait know of */
     uint32_t parked, on_the_way;
     uint64_t queued_tokens;  /* prompt tokens not yet computed */
     uint64_t prefill_context;/* c of running jobs that do not decode */
@@ -232,6 +239,8 @@ struct kvc_engine {
      * without the tier or with more than 64 instances. */
     uint64_t *where[1 + KVC_LOWER_TIERS];
     struct kvc_span *paths; /* scratch: KVC_PATH_ROWS rows of longest_path segments */
+    uint32_t *seg_number, *seg_end; /* below a segment are those numbered from its own on to its
+                                       end; NULL: no order asks */
     uint32_t longest_path, path_segments[KVC_PATH_ROWS]; /* in each row now, at its end */
     struct kvc_chunk *chunks; /* scratch for one step */
     size_t cap_chunks;

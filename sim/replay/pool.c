@@ -231,6 +231,7 @@ static void add_run(struct kvc_pool *pool, uint32_t seg, uint32_t lo, uint32_t h
     state.lo = lo;
     state.hi = hi;
     kvc_pool_run_charge(pool, &state, true);
+    kvc_pool_changed(pool, seg, lo);
     if (may_extend && before != NONE) {
         struct kvc_run *r = &pool->runs[before];
         if (r->hi == lo && r->holders == 1 && !r->pending && !r->read && !r->queued &&
@@ -357,6 +358,7 @@ void kvc_pool_settle(struct kvc_pool *pool, struct kvc_path path, uint32_t from,
         }
         while (n-- > 0) {
             pool->runs[pool->scratch[n]].pending = false;
+            kvc_pool_changed(pool, s, pool->runs[pool->scratch[n]].lo);
             run_unhold(pool, pool->scratch[n]);
         }
     }

@@ -60,6 +60,13 @@ struct kvc_expiry { /* runs without holder, the one that expires next first */
     uint32_t head, tail;
 };
 
+/* Where blocks came in or left last: those who wait look at what is on their path. */
+#define KVC_POOL_CHANGES 64
+struct kvc_pool_changes {
+    uint64_t n; /* ever; the last ones are kept */
+    struct { uint32_t seg, lo; } at[KVC_POOL_CHANGES]; /* from block lo of seg on */
+};
+
 struct kvc_run;
 struct kvc_run_age;
 
@@ -96,6 +103,7 @@ struct kvc_pool {
     struct kvc_run_age *ages;  /* beside runs, with rules */
     size_t n_runs, cap_runs, cap_ages;
     uint64_t stamps;
+    struct kvc_pool_changes changes;
     kvc_evicted_fn evicted;    /* may be NULL */
     void *evicted_user;
     uint32_t *scratch;

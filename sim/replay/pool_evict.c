@@ -81,6 +81,7 @@ static inline void gone(struct kvc_pool *pool, const struct kvc_run *was, uint32
 void kvc_pool_run_leave(struct kvc_pool *pool, uint32_t i)
 {
     uint64_t pages = kvc_run_pages(pool, &pool->runs[i]);
+    kvc_pool_changed(pool, pool->runs[i].seg, pool->runs[i].lo);
     kvc_pool_count_queued(pool, pool->runs[i].tenant, -pages);
     pool->plain += pages;
     kvc_pool_run_charge(pool, &pool->runs[i], false);
@@ -119,6 +120,7 @@ void kvc_pool_evict_from(struct kvc_pool *pool, uint32_t i, uint64_t pages)
         pool->plain += freed;
         kvc_pool_count_queued(pool, was.tenant, -freed);
         pool->runs[i].hi = at;
+        kvc_pool_changed(pool, was.seg, at);
         kvc_pool_run_charge(pool, &was, false);
     }
     gone(pool, &was, pool->by);

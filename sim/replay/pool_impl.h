@@ -26,6 +26,14 @@ struct kvc_run_age {
     uint32_t ttl;        /* the longest of those who touched it */
 };
 
+static inline void kvc_pool_changed(struct kvc_pool *pool, uint32_t seg, uint32_t lo)
+{
+    struct kvc_pool_changes *c = &pool->changes;
+    uint64_t i = c->n++ % KVC_POOL_CHANGES;
+    c->at[i].seg = seg;
+    c->at[i].lo = lo;
+}
+
 static inline void kvc_pool_out_of_memory(struct kvc_pool *pool)
 {
     pool->nomem = true;

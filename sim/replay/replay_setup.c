@@ -226,7 +226,8 @@ void kvc_engine_close(struct kvc_engine *e)
     kvc_tenants_clear(&e->tenants);
     void *all[] = {e->replicas, e->due_heap, e->jobs, e->way, e->segments, e->paths,
                    e->chunks, e->views, e->results, e->link_class, e->class_bytes,
-                   e->tenant_missed, e->seen_anywhere, e->admissions};
+                   e->tenant_missed, e->seen_anywhere, e->admissions,
+                   e->seg_number, e->seg_end};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         kvc_free(all[i]);
     for (uint32_t level = 0; level <= KVC_LOWER_TIERS; level++)

@@ -4,7 +4,35 @@
 #include "sim/replay/replica.h"
 
 #include "base/alloc.h"
+#include "base/error.h"
 #include "base/units.h"
+#include "policies/ordering/rules.h"
+
+/* In the order of a walk over the forest; parents come before children. */
+static bool number_segments(struct kvc_engine *e)
+{
+    const struct kvc_trace *t = e->trace;
+    uint32_t *number = e->seg_number, *end = e->seg_end, roots = 0;
+    if (number)
+        return true;
+    e->seg_number = number = kvc_malloc(t->n_segments, sizeof(*number));
+    e->seg_end = end = kvc_calloc(t->n_segments, sizeof(*end));
+    if (!number || !end)
+        return false;
+    for (uint32_t s = t->n_segments; s-- > 0;) { /* end: how many are below, and itself */
+        end[s]++;
+        if (t->seg_parent[s] != KVC_SEG_NONE)
+            end[t->seg_parent[s]] += end[s];
+    }
+    for (uint32_t s = 0; s < t->n_segments; s++) { /* then the next child's number */
+        uint32_t *next = t->seg_parent[s] == KVC_SEG_NONE ? &roots : &end[t->seg_parent[s]];
+        uint32_t size = end[s];
+        number[s] = *next;
+        *next += size;
+        end[s] = number[s] + 1;
+    }
+    return true; /* the last child's end is its parent's */
+}
 
 enum kvc_status kvc_replica_set_order(struct kvc_engine *e, struct kvc_replica *r,
                                       struct kvc_error *err)
@@ -22,6 +50,8 @@ enum kvc_status kvc_replica_set_order(struct kvc_engine *e, struct kvc_replica *
     enum kvc_status st = kvc_ordering_create(&r->order, setup, err);
     if (st == KVC_OK)
         r->ranks_change = !(r->order->ops->flags & KVC_ORDERING_ONCE);
+    if (st == KVC_OK && r->order->ops->flags & KVC_ORDERING_PREFIX && !number_segments(e))
+        st = kvc_fail_nomem(err);
     return st;
 }
 
@@ -81,11 +111,64 @@ static void tell_all_served(struct kvc_engine *e, struct kvc_replica *r)
         tell_served(e, r, &e->jobs[job]);
 }
 
-static double rank_of(struct kvc_engine *e, struct kvc_replica *r, const struct kvc_job *j)
+/* ---- what they would find ---- */
+
+/* Those for whom a pool, looked up from block from on, changed on their path no longer know. */
+static void forget_changed(struct kvc_engine *e, struct kvc_replica *r,
+                           const struct kvc_pool_changes *c, uint64_t *heeded, bool hbm)
+{
+    const struct kvc_trace *t = e->trace;
+    struct { uint32_t number, end, depth; } at[KVC_POOL_CHANGES];
+    uint64_t n = c->n - *heeded;
+    bool all = n > KVC_POOL_CHANGES;
+    for (uint64_t i = 0; !all && i < n; i++) {
+        uint32_t s = c->at[(*heeded + i) % KVC_POOL_CHANGES].seg;
+        at[i].number = e->seg_number[s];
+        at[i].end = e->seg_end[s];
+        at[i].depth = t->seg_depth[s] + c->at[(*heeded + i) % KVC_POOL_CHANGES].lo;
+    }
+    *heeded = c->n;
+    for (uint32_t job = n ? r->waiting.head : KVC_NONE; job != KVC_NONE; job = e->jobs[job].next) {
+        struct kvc_job *j = &e->jobs[job];
+        if (!j->found.known || j->leaf == KVC_SEG_NONE)
+            continue;
+        uint32_t leaf = e->seg_number[j->leaf], to = hbm ? j->found.hbm : j->found.total;
+        for (uint64_t i = 0; !all && i < n && j->found.known; i++)
+            j->found.known = leaf < at[i].number || leaf >= at[i].end || at[i].depth > to;
+        j->found.known &= !all;
+    }
+}
+
+static void heed_changes(struct kvc_engine *e, struct kvc_replica *r)
+{
+    if (!(r->order->ops->flags & KVC_ORDERING_PREFIX))
+        return;
+    forget_changed(e, r, &r->pool.changes, &r->heeded[0], true);
+    for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++)
+        if (e->tiers[t].config->present)
+            forget_changed(e, r, &e->tiers[t].pools[kvc_tier_instance(e, &e->tiers[t], r)].changes,
+                           &r->heeded[1 + t], false);
+}
+
+static struct kvc_reach find(struct kvc_engine *e, struct kvc_replica *r, struct kvc_job *j)
+{
+    if (!j->found.known) {
+        struct kvc_reach reach;
+        kvc_job_lookup(e, r, j, &reach);
+        j->found.known = true;
+        j->found.hbm = reach.hbm;
+        j->found.total = reach.total;
+        j->found.usable = reach.usable;
+        j->found.any = reach.tokens;
+    }
+    return (struct kvc_reach){.usable = j->found.usable, .tokens = j->found.any};
+}
+
+static double rank_of(struct kvc_engine *e, struct kvc_replica *r, struct kvc_job *j)
 {
     struct kvc_reach reach = {0};
     if (r->order->ops->flags & KVC_ORDERING_PREFIX)
-        kvc_job_lookup(e, r, j, &reach);
+        reach = find(e, r, j);
     const struct kvc_waiting w = seen(e, r, j, &reach);
     double rank = kvc_ordering_rank(r->order, e->now, &w);
     heed(e, r);
@@ -105,6 +188,7 @@ bool kvc_replica_join_queue(struct kvc_engine *e, struct kvc_replica *r, uint32_
     uint32_t at;
     if (r->order) {
         j->waits = true;
+        j->found.known = false;
         if (back)
             tell_served(e, r, j);
         tell_all_served(e, r);
@@ -131,11 +215,16 @@ uint32_t kvc_replica_next(struct kvc_engine *e, struct kvc_replica *r, bool firs
     if (!r->ranks_change)
         return best;
     bool ask = first || r->order->ops->flags & KVC_ORDERING_EACH;
+    bool all = !(r->order->ops->flags & KVC_ORDERING_STEADY) || r->ranked != r->waiting.n;
     if (first)
         tell_all_served(e, r);
+    if (ask) {
+        heed_changes(e, r);
+        r->ranked = r->waiting.n;
+    }
     for (uint32_t job = best; job != KVC_NONE && !e->nomem; job = e->jobs[job].next) {
         struct kvc_job *j = &e->jobs[job];
-        if (ask)
+        if (ask && (all || !j->found.known))
             j->rank = rank_of(e, r, j);
         if (j->priority == priority && j->rank < e->jobs[best].rank)
             best = job;
