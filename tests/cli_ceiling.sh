@@ -128,7 +128,7 @@ refused "a capacity that is none" 2 "capacity" ceiling x --capacity ten
 refused "a negative capacity" 2 "not a whole number of blocks" ceiling x --capacity=-5
 refused "a broken number of blocks" 2 "not a whole number of blocks" ceiling x --capacity 5.5
 refused "an unknown model names the nearest" 2 'did you mean' ceiling x --model llama-3.1-80b
-refused "an unknown KV dtype" 2 "fp8_e4m3" ceiling x --model llama-3.1-8b --kv-dtype fp9
+refused "an unknown KV dtype" 2 "kvcast show kv" ceiling x --model llama-3.1-8b --kv-dtype fp9
 refused "a KV dtype without a model" 2 "without --model" ceiling x --kv-dtype fp8
 refused "an unknown GPU names the nearest" 2 'did you mean "h100' ceiling x --model llama-3.1-8b --gpu h100
 refused "a GPU without a model" 2 "needs --model" ceiling x --gpu h100-sxm
