@@ -133,6 +133,15 @@ static enum kvc_status losses(struct kvc_engine *e, struct kvc_result *r, struct
     return KVC_OK;
 }
 
+/* Rows of kvcast's own begin with a parenthesis; a tenant that is called so stands in quotes. */
+static void set_name(struct kvc_tenant_result *to, const struct kvc_tenants *tenants, uint32_t t)
+{
+    const char *name = kvc_tenant_name(tenants, t);
+    bool own = tenants->unnamed && t == tenants->n - 1;
+    const char *quote = !own && (name[0] == '(' || name[0] == '"') ? "\"" : "";
+    snprintf(to->name, sizeof(to->name), "%s%s%s", quote, name, quote);
+}
+
 enum kvc_status kvc_collect_tenants(struct kvc_engine *e, struct kvc_result *r, uint64_t *v,
                                     struct kvc_error *err)
 {
@@ -142,8 +151,7 @@ enum kvc_status kvc_collect_tenants(struct kvc_engine *e, struct kvc_result *r, 
         return kvc_fail_nomem(err);
     r->n_tenants = n;
     for (uint32_t t = 0; t < n; t++) {
-        snprintf(r->tenants[t].name, sizeof(r->tenants[t].name), "%s",
-                 kvc_tenant_name(&e->tenants, t));
+        set_name(&r->tenants[t], &e->tenants, t);
         const uint64_t *missed = e->tenant_missed ? e->tenant_missed[t] : e->missed;
         memcpy(r->tenants[t].missed_tokens, missed, sizeof(r->tenants[t].missed_tokens));
     }
