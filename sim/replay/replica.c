@@ -271,6 +271,17 @@ static void finish_job(struct kvc_engine *e, struct kvc_replica *r, uint32_t job
     kvc_engine_ended(e, job, KVC_COMPLETED);
 }
 
+/* It was preempted, and has caught up. Who was parked may have the page of the last token already:
+ * those that decode take theirs as their step begins. */
+static void rejoin_decode(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
+{
+    struct kvc_job *j = &e->jobs[job];
+    uint64_t used = kvc_div_up(j->computed, e->page_tokens);
+    kvc_pool_give(&r->pool, j->alloc_pages - used);
+    j->alloc_pages = used;
+    kvc_replica_join_decode(e, r, job);
+}
+
 static void end_chunk(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
 {
     struct kvc_job *j = &e->jobs[job];
@@ -281,8 +292,8 @@ static void end_chunk(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
         kvc_job_publish(e, r, job, j->computed);
     if (j->computed < j->known) {
         kvc_tiers_store(e, r, job);
-        if (kvc_job_decodes(e, j)) /* it was preempted, and has caught up */
-            kvc_replica_join_decode(e, r, job);
+        if (kvc_job_decodes(e, j))
+            rejoin_decode(e, r, job);
         return;
     }
     j->known++;
