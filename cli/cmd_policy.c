@@ -125,14 +125,19 @@ static int new_policy(struct kvc_cli *cli, const char *name)
 
 /* ---- list and check ---- */
 
-static int list(struct kvc_cli *cli)
+static int list(struct kvc_cli *cli, const char *path)
 {
     struct kvc_error err = {0};
-    if (!kvc_cli_json(cli)) {
-        kvc_policy_list_text();
-        return KVC_EXIT_OK;
-    }
-    return kvc_policy_list_json(&err) == KVC_OK ? KVC_EXIT_OK : kvc_cli_fail(cli, &err);
+    struct kvc_plugin *plugin = NULL;
+    if (path && !kvc_plugin_is(path))
+        return kvc_cli_usage(cli, "'%s' is no path of a plug-in: it holds a '/' or ends in .so", path);
+    enum kvc_status st = path ? kvc_plugin_open(&plugin, path, 0, &err) : KVC_OK;
+    if (st == KVC_OK && kvc_cli_json(cli))
+        st = kvc_policy_list_json(plugin, &err);
+    else if (st == KVC_OK)
+        kvc_policy_list_text(plugin);
+    kvc_plugin_close(plugin);
+    return st == KVC_OK ? KVC_EXIT_OK : kvc_cli_fail(cli, &err);
 }
 
 static int check(struct kvc_cli *cli, const char *spec)
@@ -163,15 +168,14 @@ static int policy_main(struct kvc_cli *cli)
     if (!action)
         return kvc_cli_usage(cli, "say what to do: list, new or check");
     bool lists = strcmp(action, "list") == 0;
-    size_t wanted = lists ? 1 : 2;
     if (!lists && strcmp(action, "new") != 0 && strcmp(action, "check") != 0)
         return kvc_cli_usage(cli,
                              "'%s' is no part of kvcast policy: list, new or check is expected",
                              action);
-    if (kvc_cli_count(cli) > wanted)
-        return kvc_cli_usage(cli, "'%s' is one word too many", kvc_cli_argument(cli, wanted));
+    if (kvc_cli_count(cli) > 2)
+        return kvc_cli_usage(cli, "'%s' is one word too many", kvc_cli_argument(cli, 2));
     if (lists)
-        return list(cli);
+        return list(cli, what);
     if (!what)
         return kvc_cli_usage(cli, strcmp(action, "new") == 0 ? "give the new policy a name"
                                                              : "give the path of a plug-in");
@@ -180,10 +184,10 @@ static int policy_main(struct kvc_cli *cli)
 
 const struct kvc_cli_command kvc_cmd_policy = {
     .name = "policy",
-    .arguments = "list | new NAME | check PATH.so[:OPTIONS]",
+    .arguments = "list [PATH.so] | new NAME | check PATH.so[:OPTIONS]",
     .summary = "built-in policies, a template for your own, and the kit that judges it",
     .description =
-        "list shows every policy with its options, and where it is from. new writes a policy in C "
+        "list shows every policy with its options, and where it is from, or a plug-in alone. new writes a policy in C "
         "that compiles as it is, a Makefile, a test and the header it needs. check runs a plug-in "
         "in processes of their own: whether it keeps the rules of kvcast/policy.h, whether the "
         "hits it gives are right and repeat, what it costs beside lru, and how far from the "

@@ -27,9 +27,10 @@ for p in $(sed -n 's/^| \([a-z0-9]*\) |.*/\1/p' docs/policies.md | grep -vx poli
     case $closed,$line in yes,*"; closed" | no,*[!d]) ;; *) missing="$missing $p(closed)" ;; esac
 done
 [ -z "$missing" ]; report $? "list has all of docs/policies.md, and the same that is closed$missing"
-holds "routers and options are listed" "power-of-two" "ttl=5m"
+holds "routers and options are listed, with their ranges" "power-of-two" "ttl=5m" "(1 to 16)"
+holds "and what takes single blocks" "any block; single blocks"
 "$kvcast" policy list --json >"$dir/out"
-holds "as JSON too" '"schema": "kvcast.policy-list.v1"' '"prefix_closed": true' '"kind": "routing"'
+holds "as JSON too" '"schema": "kvcast.policy-list.v1"' '"prefix_closed": true' '"single_blocks": true' '"kind": "routing"'
 
 # ---- new ----
 case ${VARIANT:-release} in
@@ -55,6 +56,11 @@ refused "nothing to do" 2 "list, new or check" policy
 refused "something else to do" 2 "no part of kvcast policy" policy make
 refused "a check of nothing" 2 "path" policy check
 refused "a check of a name" 2 "no path" policy check lru
+
+"$kvcast" policy list ./my-eviction/my-eviction.so >"$dir/out"; report $? "list of a plug-in"
+holds "has its options with their ranges and help, and it alone" "my-eviction" "keep=0.5 .*(0 to 1)"
+grep -q "  sieve " "$dir/out" && report 1 "it alone"
+refused "a list of a name" 2 "no path" policy list lru
 
 # ---- check ----
 "$kvcast" policy check ./my-eviction/my-eviction.so:keep=0.3 --json >out; report $? "check --json"

@@ -46,6 +46,7 @@ struct kvc_runs_request {
 enum kvc_status kvc_runs_check(const char *spec, struct kvc_error *err);
 /* Of what that finds fine: whether an engine's cache can have it (order.h), and if not why. */
 enum kvc_status kvc_runs_check_order(const char *spec, struct kvc_error *err);
+bool kvc_runs_single(const char *policy); /* whether it takes blocks one by one in a replay */
 /* A policy's options; n of them. NULL: there is no such policy. */
 const struct kvc_policy_option *kvc_runs_options(const char *policy, uint32_t *n);
 /* NULL: no memory. */

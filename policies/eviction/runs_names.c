@@ -106,6 +106,12 @@ enum kvc_status kvc_runs_check_order(const char *spec, struct kvc_error *err)
     return oracle ? needs_future(spec, err) : KVC_OK;
 }
 
+bool kvc_runs_single(const char *policy)
+{
+    const struct kvc_runs_ops *ops = find(policy);
+    return ops && ops->order && ops->order->single;
+}
+
 const struct kvc_policy_option *kvc_runs_options(const char *policy, uint32_t *n)
 {
     const struct kvc_runs_ops *ops = find(policy);
