@@ -336,6 +336,7 @@ int kvc_cli_fail(const struct kvc_cli *cli, const struct kvc_error *err)
     if (cli && cli->progress.on_screen)
         fputs("\r\033[K", stderr);
     kvc_error_format(err, text, sizeof(text));
+    kvc_plain(text);
     fprintf(stderr, "kvcast: %s\n", text);
     return exit_code(err->status);
 }

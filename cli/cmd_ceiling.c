@@ -10,6 +10,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_CAPACITIES 8
@@ -146,6 +147,9 @@ static enum kvc_status take_policy(struct ceiling *c, const char *word, struct k
     const char *admission = kvc_cli_value(c->cli, "admission");
     if (kvc_name_equal(word, "all"))
         return add_all(c, admission, err);
+    if (strncmp(word, "all:", 4) == 0)
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--policy",
+                           "all takes no options; give them to one policy, as in lruk:k=3");
     if (strncmp(word, "all+", 4) == 0)
         return add_all(c, word + 4, err);
     return add_policy(c, word, admission, err);
@@ -250,10 +254,56 @@ static enum kvc_status default_points(struct ceiling *c, struct kvc_error *err)
 
 /* ---- the work ---- */
 
+static bool has_policy(const struct ceiling *c, const char *name)
+{
+    size_t n = strlen(name);
+    for (size_t p = 0; p < c->n_policies; p++)
+        if (strncmp(c->policy[p], name, n) == 0 && (!c->policy[p][n] || strchr(":+", c->policy[p][n])))
+            return true;
+    return false;
+}
+
+/* What a log has to name for a policy to be more than another one. */
+static void note_what_is_missing(const struct ceiling *c)
+{
+    if (!c->stats.sessions && has_policy(c, "thinktime"))
+        kvc_cli_note(c->cli, "no request names a session, so thinktime expects nobody back: each "
+                             "request is one to it (--infer-sessions may find some)");
+}
+
+/* priority knows tenants by their numbers: those of the log, or nobody has that level. */
+static enum kvc_status check_tenants(const struct ceiling *c, struct kvc_error *err)
+{
+    const uint32_t n = c->trace->n_tenants;
+    for (size_t p = 0; p < c->n_policies; p++) {
+        const char *given = strstr(c->policy[p], ":tenant="), *end;
+        if (!given || strncmp(c->policy[p], "priority:", 9) != 0)
+            continue;
+        given += strlen(":tenant=");
+        end = given + strcspn(given, ":+");
+        uint64_t tenant = strtoull(given, NULL, 10);
+        if (n && tenant >= n)
+            return kvc_fail_at(err, KVC_ERR_USAGE, c->path, 0, "--policy",
+                               "priority:tenant=%.*s: tenants are numbered from 0, and there are %u: "
+                               "0 is %.64s, %u is %.64s", (int)(end - given), given, n,
+                               c->trace->tenant_names[0], n - 1, c->trace->tenant_names[n - 1]);
+        if (!n)
+            kvc_cli_note(c->cli, "no request names a tenant, so priority's tenant is nobody");
+    }
+    return KVC_OK;
+}
+
 static enum kvc_status open_trace(struct ceiling *c, struct kvc_error *err)
 {
     struct kvc_import_report report = {0};
     enum kvc_status st = kvc_trace_open(&c->trace, c->path, &c->import, &report, err);
+    const char *field = kvc_cli_value(c->cli, "isolate");
+    if (st == KVC_ERR_USAGE && field && field == c->import.tenant_field &&
+        strstr(err->text, "--tenant-field"))
+        return kvc_fail_at(err, KVC_ERR_USAGE, c->path, 0, "--isolate",
+                           "a .kvt keeps tenant, session and model of its requests, and no field "
+                           "%.64s; give one of these, or import the log with --tenant-field %.64s "
+                           "and --isolate tenant here", field, field);
     kvc_cli_import_report(c->cli, &report);
     if (st == KVC_OK)
         kvc_trace_stats(c->trace, &c->stats);
@@ -261,7 +311,10 @@ static enum kvc_status open_trace(struct ceiling *c, struct kvc_error *err)
         kvc_cli_forgotten(c->cli, &c->stats);
     if (st == KVC_OK)
         st = kvc_ceiling_sample_opened(c, err);
-    const char *field = kvc_cli_value(c->cli, "isolate");
+    if (st == KVC_OK)
+        note_what_is_missing(c);
+    if (st == KVC_OK)
+        st = check_tenants(c, err);
     if (st == KVC_OK && field && field == c->import.tenant_field && !c->trace->n_tenants)
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "--isolate",
                            "no row names anything in a field %.64s; give another, or tenant, "

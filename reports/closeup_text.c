@@ -4,13 +4,14 @@
 #include "reports/out.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define SHOWN 12 /* rows of a table; the rest is in the JSON */
 #define NAME 28
 
 static void name_cell(struct kvc_text *t, const char *name)
 {
-    kvc_text_addf(t, "%-*.*s", NAME, NAME, name);
+    kvc_text_addf(t, "%-*.*s", NAME, NAME, kvc_fmt_name(name).s);
 }
 
 static void percent(struct kvc_text *t, uint64_t part, uint64_t whole)
@@ -25,7 +26,7 @@ static void percent(struct kvc_text *t, uint64_t part, uint64_t whole)
 static void points(struct kvc_text *t, uint64_t more, uint64_t less, uint64_t whole)
 {
     double lost = whole ? 100 * ((double)more - (double)less) / (double)whole : 0;
-    kvc_text_addf(t, " %12s", kvc_fmt_fixed(lost, 3, false).s);
+    kvc_text_addf(t, " %12s", whole ? kvc_fmt_fixed(lost, 3, false).s : "-");
 }
 
 static void capacities(struct kvc_text *t, const struct kvc_closeup_rows *r)
@@ -57,15 +58,21 @@ static void group_row(struct kvc_text *t, const struct kvc_closeup_rows *r, cons
     kvc_text_add(t, "\n");
 }
 
+static bool is_optimum(const struct kvc_closeup_rows *r)
+{
+    return strncmp(r->policy, "opt", 3) == 0; /* opt, optforced, opt/ROUTER; no other begins so */
+}
+
 static void groups(struct kvc_text *t, const struct kvc_closeup_rows *r,
                    const struct kvc_closeup_asked *a)
 {
     const struct kvc_part *part[64];
     struct kvc_closeup_rows shown = *r;
     shown.n = r->n < 64 ? r->n : 64;
-    kvc_text_addf(t, "\nby %s: usable %s hit rate under %s, at each capacity in blocks\n%-*s %9s "
-                  "%14s", a->by, a->has_tokens ? "token" : "block", r->policy, NAME, "", "requests",
-                  "input tokens");
+    kvc_text_addf(t, "\nby %s: usable %s hit rate under %s, at each capacity in blocks%s\n%-*s %9s "
+                  "%14s", a->by, a->has_tokens ? "token" : "block", r->policy,
+                  is_optimum(r) ? "; of each its share of the optimum of all, no bound of its own" : "",
+                  NAME, "", "requests", "input tokens");
     capacities(t, &shown);
     for (uint32_t g = 0; g < r->content->n_groups && g < SHOWN; g++) {
         for (size_t i = 0; i < shown.n; i++)
@@ -133,7 +140,7 @@ static void evictors(struct kvc_text *t, const struct kvc_closeup_result *r)
                      "%-*s",
                   NAME, "");
     for (uint32_t k = 0; k < n; k++)
-        kvc_text_addf(t, " %12.12s", r->evictor[k]);
+        kvc_text_addf(t, " %12.12s", kvc_fmt_name(r->evictor[k]).s);
     kvc_text_addf(t, " %12s\n", "nobody");
     for (uint32_t i = 0; i < n; i++) {
         name_cell(t, r->evictor[i]);
@@ -224,7 +231,7 @@ void kvc_crossing_text(struct kvc_text *t, const struct kvc_crossing *c, const c
         return;
     kvc_text_addf(t, "%-*s", NAME, "blocks in common");
     for (uint32_t k = 0; k < c->n; k++)
-        kvc_text_addf(t, " %12.12s", c->name[k]);
+        kvc_text_addf(t, " %12.12s", kvc_fmt_name(c->name[k]).s);
     kvc_text_add(t, "\n");
     for (uint32_t i = 0; i < c->n; i++) {
         name_cell(t, c->name[i]);

@@ -176,3 +176,22 @@ struct kvc_str kvc_band_title(const char *name)
     snprintf(out.s, sizeof(out.s), "%.40s", name);
     return out;
 }
+
+void kvc_plain(char *text)
+{
+    for (unsigned char *c = (unsigned char *)text; *c; c++) {
+        bool c1 = c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0; /* U+0080 to U+009F */
+        if (*c < ' ' || *c == 0x7f || c1)
+            *c = '?';
+        if (c1)
+            c[1] = '?';
+    }
+}
+
+struct kvc_str kvc_fmt_name(const char *name)
+{
+    struct kvc_str out = {""};
+    snprintf(out.s, sizeof(out.s), "%s", name);
+    kvc_plain(out.s);
+    return out;
+}

@@ -11,6 +11,7 @@
 /* kvc_text_addf with %f or %g would follow the locale: use the numbers below. */
 void kvc_text_html(struct kvc_text *t, const char *s); /* escaped; bad UTF-8 becomes U+FFFD */
 void kvc_text_csv(struct kvc_text *t, const char *s);  /* a field of RFC 4180 */
+void kvc_plain(char *text); /* for a terminal: control characters, of names in a log, become '?' */
 
 /* ---- numbers for people ---- */
 
@@ -30,6 +31,7 @@ struct kvc_str kvc_fmt_seconds(double s);         /* 59.0 min */
 struct kvc_str kvc_fmt_percent(double fraction);  /* 63.1 % */
 struct kvc_str kvc_fmt_points(double fraction);   /* 2.1 points, of a difference of fractions */
 struct kvc_str kvc_fmt_usd(double usd);           /* USD 12.34 */
+struct kvc_str kvc_fmt_name(const char *name); /* plain, and no longer than a column */
 struct kvc_str kvc_fmt_general(double value);     /* three significant digits, no exponent */
 
 /* ---- files, written whole or not at all ---- */

@@ -168,7 +168,7 @@ void kvc_groups_name(const struct kvc_groups *g, uint32_t group, char *out, size
     if (g->by == KVC_BY_PREFIX)
         name_family(g, group, out, size);
     else if (group + 1 == g->n)
-        snprintf(out, size, "%s", g->n == 1 ? "all" : "none stated");
+        snprintf(out, size, "none stated");
     else if (g->by == KVC_BY_SESSION)
         snprintf(out, size, "session %u", group);
     else

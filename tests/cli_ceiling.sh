@@ -118,6 +118,23 @@ ceiling --capacity 1k,2M --policy lru --tiers a=1k,b=1M
 holds "counts in thousands and millions" '"capacity_blocks":1000,' '"capacity_blocks":2000000,' \
     '"name":"b","capacity_blocks":1000000,'
 
+cat >"$dir/who.jsonl" <<'LOG'
+{"timestamp": 0, "input_length": 1536, "output_length": 9, "hash_ids": [0, 1, 2], "tenant": "\u001b[31mred\nnose"}
+{"timestamp": 9, "input_length": 1024, "output_length": 9, "hash_ids": [0, 3], "tenant": "free"}
+LOG
+"$kvcast" ceiling "$dir/who.jsonl" --capacity 3 --policy opt --by tenant --why --quiet >"$dir/flat"
+holds "control characters of names don't reach the terminal" "?[31mred?nose  "
+holds "and a tenant's part of the optimum is no bound of its own" "under opt, at each capacity in blocks; of each its share"
+"$kvcast" import "$dir/who.jsonl" -o "$dir/who.kvt" --quiet 2>/dev/null
+refused "a field that a .kvt has not kept" 2 "keeps tenant, session and model" ceiling "$dir/who.kvt" --isolate region
+refused "a tenant that is not there" 2 "1 is free" ceiling "$dir/who.jsonl" --policy priority:tenant=2
+sed 's/, "tenant.*"}/}/' "$dir/who.jsonl" >"$dir/nobody.jsonl"
+"$kvcast" ceiling "$dir/nobody.jsonl" --capacity 3 --policy thinktime,priority:tenant=0 --by tenant >"$dir/flat" 2>"$dir/err"
+holds "requests without a tenant are called so, not all" "none stated" "all   "
+grep -q "so thinktime expects" "$dir/err" && grep -q "so priority's tenant" "$dir/err"
+report $? "and policies that lack what they go by say so"
+refused "options for all" 2 "takes no options" ceiling x --policy all:k=2
+
 refused "no trace" 2 "no trace" ceiling
 refused "two traces" 2 "too many" ceiling a b
 refused "an unknown policy names the nearest" 2 'did you mean "opt"' ceiling x --policy optt

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/rng.h"
 #include "sim/ceiling/ceiling.h"
+#include "sim/ceiling/ceiling_cluster.h"
 #include "tests/ceiling_twin.h"
 
 #include <dirent.h>
@@ -238,8 +239,37 @@ static void check_engine(const struct kvc_jval *infinite, const struct kvc_trace
     same_rate(infinite, "engine_token_prefix", (double)(blocks * t->block_tokens), (double)tokens);
 }
 
+/* Endless caches behind round robin. Finite ones, and the pools beside them, were touched from the
+ * root on there and are from the leaf here. */
+static void check_replicas(const struct kvc_jval *doc, const struct kvc_trace *t,
+                           const struct kvc_ceiling_view *v, uint32_t *runs, unsigned wanted)
+{
+    unsigned checked = 0;
+    uint32_t *replica = calloc(v->n_requests, sizeof(*replica));
+    assert_non_null(replica);
+    const struct kvc_jval *p = kvc_jval_first(kvc_jval_member(doc, "replicas"));
+    for (; p; p = kvc_jval_next(p)) {
+        uint64_t capacity, n = u64_of(p, "replicas");
+        if (kvc_jval_u64(kvc_jval_member(p, "capacity_per_replica"), &capacity) ||
+            strcmp(kvc_jval_string(kvc_jval_member(p, "router")), "rr"))
+            continue;
+        for (uint64_t r = 0; r < v->n_requests; r++)
+            replica[r] = (uint32_t)(r % n);
+        assert_int_equal(kvc_ceiling_assigned_of(v, replica, (uint32_t)n, false, 0, runs, NULL),
+                         KVC_OK);
+        struct kvc_hits h;
+        kvc_hits_begin(v, &h);
+        for (uint64_t r = 0; r < v->n_requests; r++)
+            kvc_hits_count(v, r, runs[r], &h);
+        check_figures(p, t, &h, runs);
+        checked++;
+    }
+    assert_int_equal(checked, wanted);
+    free(replica);
+}
+
 static void check_log(const char *log, const char *expected, uint32_t block_tokens,
-                      uint64_t touches, uint64_t segments)
+                      uint64_t touches, uint64_t segments, unsigned finite, unsigned replicas)
 {
     struct twin_rows rows;
     struct kvc_jval *doc = read_json(expected);
@@ -257,7 +287,8 @@ static void check_log(const char *log, const char *expected, uint32_t block_toke
     const struct kvc_jval *infinite = kvc_jval_member(doc, "infinite");
     check_figures(infinite, t, &h, runs);
     check_engine(infinite, t, runs);
-    assert_true(check_finite(doc, t, &v, runs) >= 60); /* policies x capacities */
+    assert_int_equal(check_finite(doc, t, &v, runs), finite);
+    check_replicas(doc, t, &v, runs, replicas);
     check_curves(doc, t);
     if (segments) {
         uint64_t n = 0;
@@ -284,18 +315,19 @@ static void the_conversation_log_gives_the_expected_counts(void **state)
 {
     (void)state;
     check_log(SHARED "traces/mooncake/conversation_trace.jsonl.zst",
-              SHARED "expected/conversation.json", 512, 37454, 15787);
+              SHARED "expected/conversation.json", 512, 37454, 15787, 11 * 7, 5);
 }
 
 static void the_sharegpt_log_gives_the_expected_counts(void **state)
 {
     (void)state;
     check_log(SHARED "traces/llmservingsim/workloads/sharegpt-llama-3.1-8b-300-sps10.jsonl.zst",
-              SHARED "expected/sharegpt_llama.json", 16, 0, 0);
+              SHARED "expected/sharegpt_llama.json", 16, 0, 0, 11 * 6, 2);
 }
 
 /* The same through the program's own reader. */
-static void check_import(const char *path, const char *expected, uint64_t segments)
+static void check_import(const char *path, const char *expected, uint64_t segments,
+                         unsigned finite)
 {
     struct kvc_jval *doc = read_json(expected);
     struct kvc_trace *t = NULL;
@@ -314,7 +346,7 @@ static void check_import(const char *path, const char *expected, uint64_t segmen
     assert_int_equal(kvc_ceiling_content_of(&v, &h, runs, NULL), KVC_OK);
     check_figures(kvc_jval_member(doc, "infinite"), t, &h, runs);
     check_engine(kvc_jval_member(doc, "infinite"), t, runs);
-    assert_true(check_finite(doc, t, &v, runs) >= 60); /* policies x capacities */
+    assert_int_equal(check_finite(doc, t, &v, runs), finite);
     check_curves(doc, t);
     kvc_ceiling_view_clear(&v);
     free(runs);
@@ -326,14 +358,14 @@ static void the_imported_conversation_log_gives_them_too(void **state)
 {
     (void)state;
     check_import(SHARED "traces/mooncake/conversation_trace.jsonl.zst",
-                 SHARED "expected/conversation.json", 15787);
+                 SHARED "expected/conversation.json", 15787, 11 * 7);
 }
 
 static void the_imported_sharegpt_log_gives_them_too(void **state)
 {
     (void)state;
     check_import(SHARED "traces/llmservingsim/workloads/sharegpt-llama-3.1-8b-300-sps10.jsonl.zst",
-                 SHARED "expected/sharegpt_llama.json", 0);
+                 SHARED "expected/sharegpt_llama.json", 0, 11 * 6);
 }
 
 static int session_name(const struct dirent *e)

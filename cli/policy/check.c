@@ -4,6 +4,7 @@
 
 #include "cli/trace_args.h"
 #include "policies/plugins/plugin.h"
+#include "reports/out.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -38,6 +39,9 @@ static void print_scores(const struct kvc_policy_check *c)
     printf("%-14s %9s %7.2f%% %7.2f%% %7.2f%% %7.2f%% %7.2f%%  %s\n", "regret", "", 100 * c->regret,
            100 * c->lru_regret, 100 * c->fifo_regret, 100 * c->best_regret, 0.0,
            "of the optimum's hits, the mean");
+    for (size_t i = 0; i < c->n_scores; i++)
+        if (i == 0 || strcmp(c->score[i].workload, c->score[i - 1].workload) != 0)
+            printf("  %-14s %s\n", c->score[i].workload, c->score[i].what);
     printf("cost: %.2f ns a block touched, lru %.2f ns: %.2f times as much\n", c->ns_per_touch,
            c->lru_ns_per_touch,
            c->lru_ns_per_touch > 0 ? c->ns_per_touch / c->lru_ns_per_touch : 0);
@@ -53,8 +57,11 @@ void kvc_policy_check_text(const struct kvc_policy_check *c)
     for (size_t i = 0; i < c->n_rows; i++) {
         const struct kvc_check_row *r = &c->row[i];
         printf("  %-7s  %-8s %s\n", verdict(r->verdict), r->name, r->what);
-        if (r->text[0])
-            printf("           %s\n", r->text);
+        char text[sizeof(r->text)];
+        snprintf(text, sizeof(text), "%s", r->text);
+        kvc_plain(text); /* words of the plug-in may be among them */
+        if (text[0])
+            printf("           %s\n", text);
     }
     if (c->n_scores)
         print_scores(c);

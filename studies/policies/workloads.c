@@ -12,6 +12,7 @@
 
 #define BLOCK_TOKENS 64
 #define SECOND 1000000000ull
+#define PAGE_TOKENS 1024 /* of a document behind a shared prompt */
 
 /* ---- forests made by hand ---- */
 
@@ -157,7 +158,7 @@ enum kvc_status kvc_workload_random(struct kvc_workload *out, uint64_t *rng, str
 /* ---- traffic from 'kvcast gen' ---- */
 
 static enum kvc_status generate(struct kvc_workload *w, const char *kind, double hours,
-                                struct kvc_error *err)
+                                uint32_t documents, struct kvc_error *err)
 {
     char path[256];
     const char *folder = getenv("TMPDIR");
@@ -170,6 +171,10 @@ static enum kvc_status generate(struct kvc_workload *w, const char *kind, double
     close(fd);
     kvc_gen_defaults(&config, kind);
     config.seed = 1;
+    if (documents) {
+        config.documents = documents;
+        config.context_tokens = PAGE_TOKENS;
+    }
     config.duration_ns = (uint64_t)(hours * 3600e9);
     import.block_tokens = config.block_tokens;
     enum kvc_status st = kvc_gen_write(&config, path, err);
@@ -190,14 +195,16 @@ static const struct {
     const char *kind; /* of kvcast gen, or */
     void (*make)(struct maker *m);
     double hours;
+    uint32_t documents; /* 0: as the kind has them */
 } table[] = {
-    {"rag-chat", "documents and a conversation behind each", "rag-chat", NULL, 0.1},
-    {"agent", "long sessions with tool calls", "agent", NULL, 0.1},
-    {"shared-prompt", "one system prompt, short questions", "shared-prompt", NULL, 0.05},
-    {"scan", "few prompts that come again, between many that come once", NULL, scan, 0},
-    {"loop", "more prompts than fit, always in the same order", NULL, loop, 0},
-    {"ladder", "prompts that go on where others end", NULL, ladder, 0},
-    {"turncoat", "what was popular never returns", NULL, turncoat, 0},
+    {"rag-chat", "documents and a conversation behind each", "rag-chat", NULL, 0.1, 0},
+    {"agent", "long sessions with tool calls", "agent", NULL, 0.1, 0},
+    {"shared-prompt", "one system prompt, short questions on pages of which some are asked about often",
+     "shared-prompt", NULL, 0.05, 200},
+    {"scan", "few prompts that come again, between many that come once", NULL, scan, 0, 0},
+    {"loop", "more prompts than fit, always in the same order", NULL, loop, 0, 0},
+    {"ladder", "prompts that go on where others end", NULL, ladder, 0, 0},
+    {"turncoat", "what was popular never returns", NULL, turncoat, 0, 0},
 };
 
 size_t kvc_workloads(void)
@@ -212,7 +219,7 @@ enum kvc_status kvc_workload_make(struct kvc_workload *out, size_t i, struct kvc
     enum kvc_status st;
     snprintf(w.name, sizeof(w.name), "%s", table[i].name);
     if (table[i].kind) {
-        st = generate(&w, table[i].kind, table[i].hours, err);
+        st = generate(&w, table[i].kind, table[i].hours, table[i].documents, err);
     } else {
         table[i].make(&m);
         st = finish(&m, err);
