@@ -113,7 +113,7 @@ refused "one that sleeps while it is loaded, by the clock" 1 "bad_asleep.so: plu
     ceiling chat.jsonl --quiet --capacity 500 --policy "$plugins/bad_asleep.so"
 refused "in a replay too" 1 "bad, in rank, at request [0-9]*: it did not come back" replay chat.jsonl --quiet --model llama-3.1-8b \
     --gpu h100-sxm --order "$plugins/bad_rank_loop.so"
-refused "a router behind a ceiling's replicas too" 1 "bad, in pick, at request 7: it did not come back within 0.5 s" \
+refused "a router behind a ceiling's replicas too" 1 "bad, in pick, at request 7: it did not come back within 0.3 s" \
     ceiling chat.jsonl --quiet --capacity 500 --policy lru --replicas 3 --router "$plugins/bad_pick_loop.so"
 unset KVCAST_HOOK_LIMIT
 refused "and one that ends the program" 1 "it ended the program" \

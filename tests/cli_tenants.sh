@@ -85,7 +85,7 @@ refused "an unknown router names the nearest" 2 'did you mean "sticky"' ceiling 
 refused "a router of nobody" 2 "give --replicas" ceiling x --router prefix
 refused "two fields for the tenant" 2 "give --isolate tenant" ceiling x --isolate team --tenant-field user
 "$kvcast" import "$dir/log.jsonl" -o "$dir/t.kvt" --quiet 2>"$dir/err"
-refused "a field of a .kvt" 2 "when importing" ceiling "$dir/t.kvt" --isolate team
+refused "a field of a .kvt" 2 "keeps tenant, session and model" ceiling "$dir/t.kvt" --isolate team
 
 # ---- what if: each is another run, which can be had by itself ----
 "$kvcast" gen rag-chat -o "$dir/many.jsonl" --duration 2m --tenants 3 --quiet
