@@ -99,7 +99,8 @@ struct kvc_replica {
     struct kvc_queue waiting, ready, running;
     struct kvc_ordering *order; /* NULL: first come, first served */
     bool ranks_change;          /* its, while requests wait */
-    uint32_t ranked;            /* how many waited when ranks were last asked */
+    uint32_t ranked, front;     /* how many waited when ranks were last asked, who was in front .. */
+    bool unranked;              /* .. and whether somebody came or may find another hit since */
     uint64_t heeded[1 + KVC_LOWER_TIERS]; /* changes of its pools that those who wait know of */
     uint32_t parked, on_the_way;
     uint64_t queued_tokens;  /* prompt tokens not yet computed */

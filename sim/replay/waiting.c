@@ -136,6 +136,7 @@ static void forget_changed(struct kvc_engine *e, struct kvc_replica *r,
         for (uint64_t i = 0; !all && i < n && j->found.known; i++)
             j->found.known = leaf < at[i].number || leaf >= at[i].end || at[i].depth > to;
         j->found.known &= !all;
+        r->unranked |= !j->found.known;
     }
 }
 
@@ -189,6 +190,7 @@ bool kvc_replica_join_queue(struct kvc_engine *e, struct kvc_replica *r, uint32_
     if (r->order) {
         j->waits = true;
         j->found.known = false;
+        r->unranked = true;
         if (back)
             tell_served(e, r, j);
         tell_all_served(e, r);
@@ -221,6 +223,9 @@ uint32_t kvc_replica_next(struct kvc_engine *e, struct kvc_replica *r, bool firs
     if (ask) {
         heed_changes(e, r);
         r->ranked = r->waiting.n;
+        if (!all && !r->unranked)
+            return r->front;
+        r->unranked = false;
     }
     for (uint32_t job = best; job != KVC_NONE && !e->nomem; job = e->jobs[job].next) {
         struct kvc_job *j = &e->jobs[job];
@@ -229,7 +234,7 @@ uint32_t kvc_replica_next(struct kvc_engine *e, struct kvc_replica *r, bool firs
         if (j->priority == priority && j->rank < e->jobs[best].rank)
             best = job;
     }
-    return best;
+    return r->front = best;
 }
 
 void kvc_replica_order_admitted(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
