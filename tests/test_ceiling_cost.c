@@ -78,6 +78,18 @@ static void no_placement_saves_more_than_the_bound(void **state)
     assert_true(loose / searched < 0.03 && short_of / searched < 0.05);
 }
 
+static void policies_save_their_hits(const struct kvc_trace *t, const double *upto, uint64_t c)
+{
+    static const char *const policies[] = {"lru", "sieve", "lru+second", "opt"};
+    for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
+        struct kvc_hits hits;
+        double saved;
+        assert_int_equal(kvc_ceiling_policy(t, policies[i], &c, 1, &hits, NULL), KVC_OK);
+        assert_int_equal(kvc_ceiling_saved(t, upto, policies[i], c, &saved, NULL), KVC_OK);
+        assert_true(saved == (double)hits.raw_hit_blocks);
+    }
+}
+
 /* With blocks all worth the same it is the optimum of hits. */
 static void equal_blocks_give_the_optimum_of_hits(void **state)
 {
@@ -96,6 +108,7 @@ static void equal_blocks_give_the_optimum_of_hits(void **state)
         assert_int_equal(kvc_ceiling_cost(t, upto, c, &b, NULL), KVC_OK);
         assert_true(b.reached == (double)opt.raw_hit_blocks);
         assert_true(b.upper >= b.reached * (1 - 1e-9) && b.upper <= b.reached * 1.05 + 0.5);
+        policies_save_their_hits(t, upto, c);
         twin_trace_free(t);
         twin_clear(&rows);
     }
