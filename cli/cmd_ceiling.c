@@ -258,7 +258,7 @@ static bool has_policy(const struct ceiling *c, const char *name)
 {
     size_t n = strlen(name);
     for (size_t p = 0; p < c->n_policies; p++)
-        if (strncmp(c->policy[p], name, n) == 0 && (!c->policy[p][n] || strchr(":+", c->policy[p][n])))
+        if (strncmp(c->policy[p], name, n) == 0 && strchr(":+", c->policy[p][n])) /* or its end */
             return true;
     return false;
 }
@@ -284,8 +284,8 @@ static enum kvc_status check_tenants(const struct ceiling *c, struct kvc_error *
         uint64_t tenant = strtoull(given, NULL, 10);
         if (n && tenant >= n)
             return kvc_fail_at(err, KVC_ERR_USAGE, c->path, 0, "--policy",
-                               "priority:tenant=%.*s: tenants are numbered from 0, and there are %u: "
-                               "0 is %.64s, %u is %.64s", (int)(end - given), given, n,
+                               "priority:tenant=%.*s: tenants are numbered from 0, and there are "
+                               "%u: 0 is %.64s, %u is %.64s", (int)(end - given), given, n,
                                c->trace->tenant_names[0], n - 1, c->trace->tenant_names[n - 1]);
         if (!n)
             kvc_cli_note(c->cli, "no request names a tenant, so priority's tenant is nobody");

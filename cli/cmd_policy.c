@@ -130,7 +130,8 @@ static int list(struct kvc_cli *cli, const char *path)
     struct kvc_error err = {0};
     struct kvc_plugin *plugin = NULL;
     if (path && !kvc_plugin_is(path))
-        return kvc_cli_usage(cli, "'%s' is no path of a plug-in: it holds a '/' or ends in .so", path);
+        return kvc_cli_usage(cli, "'%s' is no path of a plug-in: it holds a '/' or ends in .so",
+                             path);
     enum kvc_status st = path ? kvc_plugin_open(&plugin, path, 0, &err) : KVC_OK;
     if (st == KVC_OK && kvc_cli_json(cli))
         st = kvc_policy_list_json(plugin, &err);
@@ -187,7 +188,8 @@ const struct kvc_cli_command kvc_cmd_policy = {
     .arguments = "list [PATH.so] | new NAME | check PATH.so[:OPTIONS]",
     .summary = "built-in policies, a template for your own, and the kit that judges it",
     .description =
-        "list shows every policy with its options, and where it is from, or a plug-in alone. new writes a policy in C "
+        "list shows every policy with its options, and where it is from, or a plug-in alone. "
+        "new writes a policy in C "
         "that compiles as it is, a Makefile, a test and the header it needs. check runs a plug-in "
         "in processes of their own: whether it keeps the rules of kvcast/policy.h, whether the "
         "hits it gives are right and repeat, what it costs beside lru, and how far from the "

@@ -71,7 +71,8 @@ static void groups(struct kvc_text *t, const struct kvc_closeup_rows *r,
     shown.n = r->n < 64 ? r->n : 64;
     kvc_text_addf(t, "\nby %s: usable %s hit rate under %s, at each capacity in blocks%s\n%-*s %9s "
                   "%14s", a->by, a->has_tokens ? "token" : "block", r->policy,
-                  is_optimum(r) ? "; of each its share of the optimum of all, no bound of its own" : "",
+                  is_optimum(r) ? "; of each its share of the optimum of all, no bound of its own"
+                                : "",
                   NAME, "", "requests", "input tokens");
     capacities(t, &shown);
     for (uint32_t g = 0; g < r->content->n_groups && g < SHOWN; g++) {

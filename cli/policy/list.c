@@ -119,7 +119,8 @@ void kvc_policy_list_text(const struct kvc_plugin *plugin)
     each(plugin, text_row, &kind);
     if (plugin)
         return;
-    printf("\nclosed: what stays are always whole leading parts of prompts. single blocks: slower, in a\n"
+    printf("\nclosed: what stays are always whole leading parts of prompts. "
+           "single blocks: slower, in a\n"
            "replay for one of kvcast's own. Your own: kvcast "
            "policy new.\n");
 }

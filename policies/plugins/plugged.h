@@ -67,7 +67,8 @@ uint32_t kvc_plugged_cut(struct kvc_plugged *p, uint32_t r, uint32_t n);
 bool kvc_plugged_alike(const struct kvc_plugged *p, uint32_t a, uint32_t b);
 void kvc_plugged_end(struct kvc_plugged *p, uint32_t r); /* its handle dies */
 
-/* The segment it is told of, where the engine's are single blocks; returns what to add to lo, hi. */
+/* The segment it is told of, where the engine's are single blocks; returns what to add to lo and
+ * hi. */
 static inline uint32_t kvc_plugged_place(const struct kvc_plugged *p, uint32_t *seg)
 {
     const struct kvc_runs_cut *cut = &p->c->cut;
