@@ -149,6 +149,7 @@ static void make_engine(struct maker *m, uint64_t kv_bytes_per_token)
     sc->engine.max_model_len = chance(m, 10) ? 1 + below(m, 100) : 0;
     sc->engine.chunked_prefill = !chance(m, 15);
     sc->engine.reserve_full_prompt = !chance(m, 30);
+    sc->engine.plan_ahead = m->c->seed % 5 < 3; /* drawing it would make all other cases anew */
     sc->engine.prefix_caching = !chance(m, 5);
     sc->engine.unhashed_first = true;
 }
@@ -457,11 +458,11 @@ void replay_case_print(const struct replay_case *c)
     const struct kvc_scenario *s = &c->sc;
 
     printf("# seed %llu level %d: B %u P %u pages %llu budget %u max_seqs %u max_len %u chunked %d "
-           "reserve %d caching %d\n",
+           "reserve %d caching %d ahead %d\n",
            (unsigned long long)c->seed, c->level, c->block_tokens, s->engine.page_tokens,
            (unsigned long long)c->pages, s->engine.max_batched_tokens, s->engine.max_seqs,
            s->engine.max_model_len, s->engine.chunked_prefill, s->engine.reserve_full_prompt,
-           s->engine.prefix_caching);
+           s->engine.prefix_caching, s->engine.plan_ahead);
     printf("#   prefill %d reserve_output %d publish %d preempt %d partial_reuse %d\n",
            s->engine.prefill, s->engine.reserve_output, s->engine.publish, s->engine.preempt,
            s->engine.partial_reuse);

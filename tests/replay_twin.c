@@ -189,11 +189,8 @@ static bool servable(const struct twin *tw, const struct req *r)
            (!limit || tokens <= limit);
 }
 
-static void join(struct twin *tw, struct req *r)
+void twin_hear(struct twin *tw, struct replica *rep, struct req *r)
 {
-    struct replica *rep = &tw->rep[r->replica];
-
-    tw->pending[r->index].time = KVC_TIME_NONE;
     reqs_remove(&rep->away, r);
     waiting_joins(tw, rep, r);
     reqs_push(&rep->waiting, r);
@@ -204,6 +201,18 @@ static void join(struct twin *tw, struct req *r)
         rep->waiting.at[i - 1] = r;
     }
     r->state = REQ_WAITING;
+}
+
+static void join(struct twin *tw, struct req *r)
+{
+    struct replica *rep = &tw->rep[r->replica];
+
+    tw->pending[r->index].time = KVC_TIME_NONE;
+    if (rep->busy && tw->sc->engine.plan_ahead && tw->sc->cluster.pp == 1) {
+        reqs_push(&rep->late, r); /* the step after the one under way is planned */
+        return;
+    }
+    twin_hear(tw, rep, r);
     step_wake(tw, rep);
 }
 
@@ -419,6 +428,8 @@ static void destroy(struct twin *tw)
         kvc_free(rep->ready.at);
         kvc_free(rep->parked.at);
         kvc_free(rep->away.at);
+        kvc_free(rep->late.at);
+        kvc_free(rep->next.at);
         kvc_free(rep->members.at);
         kvc_free(rep->evicted);
         kvc_free(rep->evicted_of);

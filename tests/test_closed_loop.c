@@ -45,7 +45,7 @@ static struct kvc_closed_loop loop_of(const struct kvc_step_model *m, uint32_t c
     return (struct kvc_closed_loop){
         m, {e->host_per_step_ns.value, e->host_per_sequence_ns.value,
             e->host_per_prefill_step_ns.value, e->front_end_ns.value, 0},
-        {.max_batched_tokens = 8192}, clients, clients, alike(1000, 100), 1e9};
+        {.max_batched_tokens = 8192, .plan_ahead = true}, clients, clients, alike(1000, 100), 1e9};
 }
 
 static double sum_of_decodes(const struct kvc_step_model *m, uint32_t n, uint32_t input,
@@ -132,7 +132,9 @@ static void the_replay_agrees(void **state)
     for (size_t i = 0; i < 80; i++)
         rows[i] = (struct tiny_row){.input_tokens = 3000, .output_tokens = 60,
                                     .session = KVC_ID_NONE, .think_ns = KVC_TIME_NONE};
+    double front = l.host.front_ns;
     l.requests = 80;
+    l.host.front_ns *= 2; /* a replay's clients wait for all of it before they ask again */
     l.length = alike(3000, 60); /* three prompts a step: cohorts spread out */
     assert_int_equal(kvc_closed_loop_run(&l, &r, NULL), KVC_OK);
     assert_int_equal(kvc_scenario_create(&sc, NULL, NULL), KVC_OK);
@@ -140,6 +142,7 @@ static void the_replay_agrees(void **state)
         assert_int_equal(kvc_scenario_set(sc, keys[i][0], keys[i][1], NULL), KVC_OK);
     struct kvc_trace *t = tiny_trace(rows, 80, 16, true);
     assert_int_equal(kvc_replay_run(&twin, t, sc, &options, NULL), KVC_OK);
+    r.ttft_ns -= front;
     if (fabs(twin->ttft_ms.mean * 1e6 / r.ttft_ns - 1) > 0.02 ||
         fabs(twin->tpot_ms.mean * 1e6 / r.tpot_ns - 1) > 0.02)
         fail_msg("TTFT %g ms, the replay's %g; TPOT %g ms, the replay's %g", r.ttft_ns / 1e6,
@@ -151,6 +154,30 @@ static void the_replay_agrees(void **state)
 }
 
 /* ---- rules of engines, by hand ---- */
+
+/* Sent when the second ends, a moment into the first's next step: the one after that is planned
+ * by then, so the third begins one decode later than where steps are planned as they begin. */
+static void who_comes_in_a_step_waits_for_the_planned_one(void **state)
+{
+    struct kvc_step_model *m = build();
+    struct kvc_closed_loop l = loop_of(m, 2);
+    struct kvc_request_length two[3] = {{1000, 50}, {1000, 10}, {1000, 10}};
+    struct kvc_closed_loop_result at_once, ahead;
+    struct kvc_chunk c = {1000, 0};
+
+    (void)state;
+    l.length = two;
+    l.requests = 3;
+    l.host.front_ns = 1;
+    assert_int_equal(kvc_closed_loop_run(&l, &ahead, NULL), KVC_OK);
+    l.batching.plan_ahead = false;
+    assert_int_equal(kvc_closed_loop_run(&l, &at_once, NULL), KVC_OK);
+    double later = (double)kvc_step_ns(m, NULL, 0, 1, 1011, 1, NULL) +
+                   (double)kvc_step_ns(m, &c, 1, 1, 1012, 2, NULL) -
+                   (double)kvc_step_ns(m, &c, 1, 1, 1011, 2, NULL);
+    assert_true(fabs(3 * (ahead.ttft_ns - at_once.ttft_ns) - later) < 100);
+    kvc_step_model_destroy(m);
+}
 
 /* The second prompt waits for the tokens of a whole budget or for so many steps. */
 static void prompts_wait_for_company(void **state)
@@ -164,6 +191,7 @@ static void prompts_wait_for_company(void **state)
     l.length = two;
     l.requests = 3; /* the third is sent when the second ends, beside the first */
     l.host.front_ns = 0;
+    l.batching.plan_ahead = false;
     assert_int_equal(kvc_closed_loop_run(&l, &plain, NULL), KVC_OK);
     l.batching.wait_steps = 20;
     l.batching.wait_tokens = 8000;
@@ -234,7 +262,7 @@ struct one {
 struct twin {
     const struct kvc_closed_loop *l;
     struct one r[MOST];
-    double now;
+    double now, began; /* began: the last step */
     uint32_t unheard, waited;
     bool filled; /* the last step held prefill */
 };
@@ -268,13 +296,13 @@ static double arrives(const struct twin *t, uint32_t i)
     return t->r[i].sent + h->front_ns / 2 + h->front_token_ns * t->l->length[i].input;
 }
 
-static void hear(struct twin *t)
+static void hear(struct twin *t, double by)
 {
     if (count(t, DECODING) && !t->filled && ++t->unheard < t->l->batching.receive_steps)
         return;
     t->unheard = 0;
     for (uint32_t i = 0; i < t->l->requests; i++) {
-        if (t->r[i].stage == SENT && arrives(t, i) > t->now)
+        if (t->r[i].stage == SENT && arrives(t, i) > by)
             return;
         if (t->r[i].stage == SENT)
             t->r[i].stage = HEARD;
@@ -388,9 +416,11 @@ static void twin_run(struct twin *t, const struct kvc_closed_loop *l, double *tt
         for (uint32_t i = l->requests; i-- > 0;)
             if (t->r[i].stage == SENT)
                 next = arrives(t, i);
-        if (count(t, HEARD) + count(t, FILLING) + count(t, DECODING) == 0 && t->now < next)
+        bool idle = count(t, HEARD) + count(t, FILLING) + count(t, DECODING) == 0;
+        if (idle && t->now < next)
             t->now = next;
-        hear(t);
+        hear(t, l->batching.plan_ahead && !idle ? t->began : t->now);
+        t->began = t->now;
         uint32_t most = l->batching.max_batched_tokens, decodes = count(t, DECODING);
         bool alone = l->batching.prefill_first && plan(t, most, tokens, false) > 0;
         uint32_t budget = alone ? most : most > decodes ? most - decodes : 0;
@@ -431,7 +461,7 @@ static void a_slow_twin_agrees(void **state)
             .max_batched_tokens = 500 + (uint32_t)kvc_rng_below(&rng, 3000),
             .slots = (uint32_t)kvc_rng_below(&rng, 3) ? 0 : 1 + clients / 2,
             .prefill_first = kvc_rng_below(&rng, 2), .whole_prompts = kvc_rng_below(&rng, 2),
-            .receive_steps = (uint32_t)kvc_rng_below(&rng, 12)};
+            .receive_steps = (uint32_t)kvc_rng_below(&rng, 12), .plan_ahead = seed % 2};
         if (!l.batching.prefill_first && l.batching.whole_prompts && kvc_rng_below(&rng, 2)) {
             l.batching.wait_steps = (uint32_t)kvc_rng_below(&rng, 10);
             l.batching.wait_tokens = (uint32_t)kvc_rng_below(&rng, 3000);
@@ -551,6 +581,7 @@ int main(void)
         cmocka_unit_test(alike_clients_take_the_sum_of_steps),
         cmocka_unit_test(a_long_prompt_goes_in_chunks),
         cmocka_unit_test(full_memory_makes_a_queue),
+        cmocka_unit_test(who_comes_in_a_step_waits_for_the_planned_one),
         cmocka_unit_test(prompts_wait_for_company),
         cmocka_unit_test(a_missing_slot_costs_a_generation),
         cmocka_unit_test(whole_prompts_are_not_cut),

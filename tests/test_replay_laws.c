@@ -215,7 +215,7 @@ static void per_gpu_is_a_share(void **state)
         kvc_result_destroy(shares);
         kvc_trace_destroy(t);
     }
-    assert_true(hits > 200);
+    assert_true(hits > 100);
     kvc_scenario_destroy(base);
 }
 

@@ -75,6 +75,7 @@ struct replica {
     bool fifo;                /* in the order of insertion */
     uint64_t inserted;
     struct reqs running, waiting, ready, parked, away;
+    struct reqs late, next; /* came during the step under way, and during the one before */
     bool busy, alone; /* alone: the step computes prompts only */
     double ratio;     /* of outputs that room is kept for */
     int64_t falls;    /* decode steps since it was set */
@@ -153,6 +154,8 @@ void tenants_lost(struct twin *tw, int level, uint32_t node, uint32_t owner, uin
 #define TWIN_TTL (UINT32_MAX - 1) /* instead of by: its time was up */
 
 void *twin_alloc(size_t n, size_t size);
+/* The request is in its replica's queue. */
+void twin_hear(struct twin *tw, struct replica *rep, struct req *r);
 void reqs_push(struct reqs *list, struct req *r);
 void reqs_push_front(struct reqs *list, struct req *r);
 void reqs_remove(struct reqs *list, const struct req *r);

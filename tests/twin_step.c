@@ -484,20 +484,45 @@ static bool schedule(struct twin *tw, struct replica *rep)
     return preempted;
 }
 
+static void hear(struct twin *tw, struct replica *rep, struct reqs *list)
+{
+    while (list->n) {
+        struct req *r = list->at[0];
+
+        reqs_remove(list, r);
+        twin_hear(tw, rep, r);
+    }
+}
+
+/* Over again at once where somebody had to go, for whoever else can run now. */
+static bool schedule_until_settled(struct twin *tw, struct replica *rep)
+{
+    while (schedule(tw, rep))
+        if (any_scheduled(rep))
+            return true;
+    return any_scheduled(rep);
+}
+
 /* Whether there is something to compute next. */
 static bool next_step(struct twin *tw, struct replica *rep)
 {
-    bool preempted, any;
+    bool any;
 
     if (rep->busy)
         account(tw, rep);
     rep->falls += rep->busy && !rep->alone;
     rep->busy = false;
     rep->due = KVC_TIME_NONE;
-    do { /* over again at once, for whoever else can run now */
-        preempted = schedule(tw, rep);
-        any = any_scheduled(rep);
-    } while (preempted && !any);
+    hear(tw, rep, &rep->next);
+    any = schedule_until_settled(tw, rep);
+    if (!any && rep->late.n) { /* nothing was planned: it looks again */
+        hear(tw, rep, &rep->late);
+        any = schedule_until_settled(tw, rep);
+    }
+    while (rep->late.n) {
+        reqs_push(&rep->next, rep->late.at[0]);
+        reqs_remove(&rep->late, rep->late.at[0]);
+    }
     if (rep->n_evicted)
         tiers_after_evict(tw, rep);
     rep->n_evicted = 0;

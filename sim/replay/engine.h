@@ -97,6 +97,8 @@ struct kvc_replica {
     uint32_t id, node;
     struct kvc_pool pool;
     struct kvc_queue waiting, ready, running;
+    struct kvc_queue unheard; /* came when the step after the one under way was planned already .. */
+    uint32_t unheard_before;  /* .. so many of them before the one under way began */
     struct kvc_ordering *order; /* NULL: first come, first served */
     bool ranks_change;          /* its, while requests wait */
     uint32_t ranked, front;     /* how many waited when ranks were last asked, who was in front .. */

@@ -51,49 +51,6 @@ static const struct kvc_step_entry *heap_top(struct kvc_engine *e, struct kvc_st
     return h->n ? &h->v[0] : NULL;
 }
 
-/* ---- queues ---- */
-
-void kvc_queue_push_back(struct kvc_engine *e, struct kvc_queue *q, uint32_t job)
-{
-    e->jobs[job].prev = q->tail;
-    e->jobs[job].next = KVC_NONE;
-    *(q->tail == KVC_NONE ? &q->head : &e->jobs[q->tail].next) = job;
-    q->tail = job;
-    q->n++;
-}
-
-void kvc_queue_push_front(struct kvc_engine *e, struct kvc_queue *q, uint32_t job)
-{
-    e->jobs[job].next = q->head;
-    e->jobs[job].prev = KVC_NONE;
-    *(q->head == KVC_NONE ? &q->tail : &e->jobs[q->head].prev) = job;
-    q->head = job;
-    q->n++;
-}
-
-void kvc_queue_insert(struct kvc_engine *e, struct kvc_queue *q, uint32_t behind, uint32_t job)
-{
-    if (behind == q->tail) {
-        kvc_queue_push_back(e, q, job);
-    } else if (behind == KVC_NONE) {
-        kvc_queue_push_front(e, q, job);
-    } else {
-        e->jobs[job].prev = behind;
-        e->jobs[job].next = e->jobs[behind].next;
-        e->jobs[e->jobs[job].next].prev = job;
-        e->jobs[behind].next = job;
-        q->n++;
-    }
-}
-
-void kvc_queue_remove(struct kvc_engine *e, struct kvc_queue *q, uint32_t job)
-{
-    struct kvc_job *j = &e->jobs[job];
-    *(j->prev == KVC_NONE ? &q->head : &e->jobs[j->prev].next) = j->next;
-    *(j->next == KVC_NONE ? &q->tail : &e->jobs[j->next].prev) = j->prev;
-    q->n--;
-}
-
 /* ---- the decode batch ---- */
 
 static uint32_t phase_of(const struct kvc_engine *e, int64_t base)
@@ -348,6 +305,42 @@ static void end_step(struct kvc_engine *e, struct kvc_replica *r)
         end_chunk(e, r, r->chunk_jobs[i]);
 }
 
+/* ---- planning ahead ---- */
+
+/* Nobody who comes now is admitted before something else changes. */
+static bool all_queue(const struct kvc_engine *e, const struct kvc_replica *r)
+{
+    return r->blocked && r->waiting.n && !r->order && !e->tenants.priority;
+}
+
+/* How many of the unheard came before the step that ends began. */
+static uint32_t heard_by_step(const struct kvc_engine *e, const struct kvc_replica *r)
+{
+    uint32_t n = 0;
+    if (r->mixed || r->target == r->steps + 1)
+        return r->unheard_before;
+    uint64_t began = step_end(r, r->target - 1);
+    for (uint32_t job = r->unheard.head; job != KVC_NONE && e->jobs[job].queued_ns <= began;
+         job = e->jobs[job].next)
+        n++;
+    return n;
+}
+
+static bool hear(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
+{
+    r->on_the_way--;
+    return kvc_replica_join_queue(e, r, job, false);
+}
+
+static void hear_unheard(struct kvc_engine *e, struct kvc_replica *r, uint32_t n)
+{
+    while (n--) {
+        uint32_t job = r->unheard.head;
+        kvc_queue_remove(e, &r->unheard, job);
+        hear(e, r, job);
+    }
+}
+
 /* ---- the start of a step ---- */
 
 /* Pipeline stages: the chunks fill batches in order, which leave the last stage one by one. */
@@ -446,6 +439,7 @@ static void start_decode(struct kvc_engine *e, struct kvc_replica *r)
     }
     r->mixed = false;
     bool next_step = r->retry || (r->looked && r->ranks_change); /* another may be in front then */
+    next_step |= r->unheard.n && !all_queue(e, r);
     r->target = e->options->step_by_step || next_step ? r->steps + 1 : stretch_end(e, r);
     r->due_ns = step_end(r, r->target);
     uint64_t timeout = e->sc->request_timeout_ns;
@@ -455,14 +449,28 @@ static void start_decode(struct kvc_engine *e, struct kvc_replica *r)
     }
 }
 
+/* What is known of when the step that ends began decides the next one; with nothing to do in it the
+ * engine looks again. */
+static void plan(struct kvc_engine *e, struct kvc_replica *r)
+{
+    uint32_t known = r->busy ? heard_by_step(e, r) : 0;
+    if (r->busy)
+        end_step(e, r);
+    hear_unheard(e, r, known);
+    kvc_replica_schedule(e, r);
+    if (r->unheard.n && !r->n_chunks && !r->n_decode) {
+        hear_unheard(e, r, r->unheard.n);
+        kvc_replica_schedule(e, r);
+    }
+    r->unheard_before = r->unheard.n;
+}
+
 /* Ends the step under way and schedules the next; false when there is none, or no memory: then the
  * heaps may lack what follows counts on. */
 static bool next_step(struct kvc_engine *e, struct kvc_replica *r)
 {
     e->scheduling = r->id;
-    if (r->busy)
-        end_step(e, r);
-    kvc_replica_schedule(e, r);
+    plan(e, r);
     kvc_tiers_store_evicted(e, r);
     e->scheduling = KVC_NONE;
     r->started_ns = e->now;
@@ -548,8 +556,17 @@ void kvc_replica_enqueue(struct kvc_engine *e, uint32_t job)
     struct kvc_job *j = &e->jobs[job];
     struct kvc_replica *r = &e->replicas[j->replica];
     j->queued_ns = e->now;
-    r->on_the_way--;
-    wake(e, r, kvc_replica_join_queue(e, r, job, false));
+    if (!r->busy || !e->sc->engine.plan_ahead || e->sc->cluster.pp > 1) {
+        wake(e, r, hear(e, r, job));
+        return;
+    }
+    kvc_queue_push_back(e, &r->unheard, job);
+    if (!r->mixed && !all_queue(e, r)) {
+        uint64_t then = step_at(r, e->now) + 1; /* the step under way and the planned one end */
+        r->target = then < r->target ? then : r->target;
+        r->due_ns = step_end(r, r->target);
+        kvc_engine_due(e, r, r->due_ns);
+    }
 }
 
 void kvc_replica_loaded(struct kvc_engine *e, uint32_t job)
@@ -578,7 +595,7 @@ bool kvc_replica_init(struct kvc_engine *e, struct kvc_replica *r, uint32_t id, 
     r->heap_pos = KVC_NONE;
     r->output_ratio = KVC_OUTPUT_RATIO;
     r->waiting.head = r->waiting.tail = r->ready.head = r->ready.tail = KVC_NONE;
-    r->running.head = r->running.tail = KVC_NONE;
+    r->running.head = r->running.tail = r->unheard.head = r->unheard.tail = KVC_NONE;
     r->phase = kvc_calloc(e->page_tokens, sizeof(*r->phase));
     return r->phase && kvc_pool_init(&r->pool, e->trace, e->page_tokens, pages, touch_moves);
 }

@@ -176,6 +176,49 @@ static double rank_of(struct kvc_engine *e, struct kvc_replica *r, struct kvc_jo
     return rank;
 }
 
+/* ---- queues ---- */
+
+void kvc_queue_push_back(struct kvc_engine *e, struct kvc_queue *q, uint32_t job)
+{
+    e->jobs[job].prev = q->tail;
+    e->jobs[job].next = KVC_NONE;
+    *(q->tail == KVC_NONE ? &q->head : &e->jobs[q->tail].next) = job;
+    q->tail = job;
+    q->n++;
+}
+
+void kvc_queue_push_front(struct kvc_engine *e, struct kvc_queue *q, uint32_t job)
+{
+    e->jobs[job].next = q->head;
+    e->jobs[job].prev = KVC_NONE;
+    *(q->head == KVC_NONE ? &q->tail : &e->jobs[q->head].prev) = job;
+    q->head = job;
+    q->n++;
+}
+
+void kvc_queue_insert(struct kvc_engine *e, struct kvc_queue *q, uint32_t behind, uint32_t job)
+{
+    if (behind == q->tail) {
+        kvc_queue_push_back(e, q, job);
+    } else if (behind == KVC_NONE) {
+        kvc_queue_push_front(e, q, job);
+    } else {
+        e->jobs[job].prev = behind;
+        e->jobs[job].next = e->jobs[behind].next;
+        e->jobs[e->jobs[job].next].prev = job;
+        e->jobs[behind].next = job;
+        q->n++;
+    }
+}
+
+void kvc_queue_remove(struct kvc_engine *e, struct kvc_queue *q, uint32_t job)
+{
+    struct kvc_job *j = &e->jobs[job];
+    *(j->prev == KVC_NONE ? &q->head : &e->jobs[j->prev].next) = j->next;
+    *(j->next == KVC_NONE ? &q->tail : &e->jobs[j->next].prev) = j->prev;
+    q->n--;
+}
+
 /* ---- the queue ---- */
 
 static bool goes_before(const struct kvc_job *a, const struct kvc_job *b)

@@ -10,7 +10,8 @@
     {"engine.backend", "vllm"}, {"engine.page_tokens", "16"},                                      \
     {"engine.max_batched_tokens", "8192"}, {"engine.max_seqs", "1024"},                            \
     {"engine.gpu_memory_utilization", "0.92"}, {"engine.prefix_caching", "true"},                  \
-    {"engine.chunked_prefill", "true"}, {"engine.reserve_full_prompt", "true"}
+    {"engine.chunked_prefill", "true"}, {"engine.reserve_full_prompt", "true"},                    \
+    {"engine.plan_ahead", "true"}
 
 static const struct kvc_setting vllm_0_24[] = {
     VLLM,

@@ -110,6 +110,9 @@ static const struct kvc_scenario_key keys[] = {
     FLAG("engine.chunked_prefill", engine.chunked_prefill, "true", "long prompts in pieces"),
     FLAG("engine.reserve_full_prompt", engine.reserve_full_prompt, "true",
          "admit a request only when its whole prompt fits"),
+    FLAG("engine.plan_ahead", engine.plan_ahead, "true",
+         "a step is planned when the one before it begins (vLLM from 0.14 on), so that a request "
+         "that comes during a step waits for the next one too"),
     FLAG("engine.unhashed_first", engine.unhashed_first, "true",
          "freed pages without a hash are reused before cached ones"),
     NAMED("engine.order", "order", "NAME[:OPTION=VALUE]", engine.order, kvc_ordering_names, "fcfs",

@@ -26,6 +26,7 @@ struct run {
     size_t n_chunks;
     uint64_t decode_steps, next_end, context;
     double now, kv_used;
+    double planned; /* the coming step holds nothing that came later */
 };
 
 static bool start(struct run *x)
@@ -68,7 +69,7 @@ static void receive(struct run *x)
     if (x->n_decoding && !x->n_chunks && ++x->unheard < x->loop->batching.receive_steps)
         return;
     x->unheard = 0;
-    while (x->received < x->sent && arrival(x, x->received) <= x->now)
+    while (x->received < x->sent && arrival(x, x->received) <= x->planned)
         x->received++;
 }
 
@@ -221,7 +222,9 @@ static void step(struct run *x)
     while (x->filling + n_first < x->admitted &&
            x->r[x->filling + n_first].done == x->r[x->filling + n_first].input)
         n_first++;
+    double began = x->now;
     x->now += step_ns(x, n_decode, n_first);
+    x->planned = l->batching.plan_ahead ? began : x->now;
     if (n_decode) {
         x->decode_steps++;
         x->context += n_decode;
@@ -241,8 +244,11 @@ enum kvc_status kvc_closed_loop_run(const struct kvc_closed_loop *loop,
     if (!start(&x))
         status = kvc_fail_nomem(err);
     while (status == KVC_OK && x.ended < loop->requests) {
-        if (running(&x) == 0 && x.admitted == x.received && arrival(&x, x.received) > x.now)
-            x.now = arrival(&x, x.received);
+        if (running(&x) == 0 && x.admitted == x.received) {
+            if (arrival(&x, x.received) > x.now)
+                x.now = arrival(&x, x.received);
+            x.planned = x.now; /* nothing to do: it looks at what has come by now */
+        }
         step(&x);
     }
     out->ttft_ns /= loop->requests;

@@ -24,6 +24,7 @@ struct kvc_batching {
     bool whole_prompts;     /* a prompt goes in one step (TensorRT-LLM) unless it never fits */
     uint32_t wait_steps;    /* prompts wait so many decode steps (TensorRT-LLM) .. */
     uint32_t wait_tokens;   /* .. unless they and the decodes make so many tokens */
+    bool plan_ahead;        /* a step is planned when the one before begins (vLLM) */
     uint32_t receive_steps; /* requests are looked for every so many decode steps (SGLang) */
 };
 

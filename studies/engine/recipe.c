@@ -174,6 +174,13 @@ static void inferencex(const struct kvc_engine_row *r, struct kvc_engine_recipe 
     delayed_batching(r, b);
 }
 
+/* Asynchronous scheduling is vLLM's default from 0.14 on (vllm-project/vllm pull request 27614);
+ * InferenceX's scripts ask for it before (async-scheduling: true). NVIDIA's own runs are of 0.12. */
+static bool plans_ahead(const struct kvc_engine_row *r)
+{
+    return is(r->backend, "vllm") && (r->harvested || r->alike);
+}
+
 /* aiconfigurator's generator for benchmarks: the batch named, and room for one prompt more. With
  * Llama-3.1-8B one client always waits, a whole generation / clients each (docs/accuracy.md). */
 static void aiconfigurator(const struct kvc_engine_row *r, struct kvc_engine_recipe *out)
@@ -201,6 +208,7 @@ void kvc_engine_recipe_of(const struct kvc_engine_row *r, struct kvc_engine_reci
     out->kv_share = 0.9;
     out->batching.max_batched_tokens = 8192;
     out->batching.prefill_first = is(r->backend, "sglang");
+    out->batching.plan_ahead = plans_ahead(r);
     if (r->alike)
         return;
     out->batching.whole_prompts = is(r->backend, "trtllm");
