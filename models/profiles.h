@@ -15,6 +15,7 @@ struct kvc_engine_profile {
     bool fuses_quantise; /* takes the quantise launch out of fp8 products */
     struct kvc_figure fused_floor_ns;
     struct kvc_figure eager_launch_ns; /* of a kernel launched outside of a graph, in prefill */
+    struct kvc_figure mixed_step_share; /* steps of prompts and decodes take so much longer */
     struct kvc_figure captured_tokens; /* steps of so many tokens still replay a graph */
     struct kvc_figure elementwise_launch_ns, elementwise_bandwidth;
     struct kvc_figure custom_allreduce_max_bytes, memory_overhead_bytes;

@@ -182,6 +182,8 @@ uint64_t kvc_step_rank_ns(const struct kvc_step_model *model, const struct kvc_c
         host += model->host_prefill;
     ns = kvc_step_attention(model, chunks, n_chunks, n_decode, decode_context);
     ns += layers_ns(model, tokens, tokens_of_all) + kvc_token_table_at(&model->head, n_sampled);
+    if (n_chunks && n_decode)
+        ns *= model->mixed_factor;
     if (n_chunks && tokens > model->captured_tokens && ns < model->eager_ns)
         ns = model->eager_ns;
     if (host_ns)

@@ -521,6 +521,7 @@ enum kvc_status kvc_step_model_create_with(struct kvc_step_model **out,
     }
     m->captured_tokens = config->captured_tokens ? config->captured_tokens
                                                  : (uint32_t)engine->captured_tokens.value;
+    m->mixed_factor = 1 + engine->mixed_step_share.value;
     m->host_step = engine->host_per_step_ns.value;
     m->host_sequence = engine->host_per_sequence_ns.value;
     m->host_prefill = engine->host_per_prefill_step_ns.value;

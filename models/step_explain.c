@@ -110,6 +110,9 @@ void kvc_step_explain(const struct kvc_step_model *model, kvc_figure_fn fn, void
     if (model->eager_ns > 0)
         tell(&t, "engine", "launch of a kernel in a step with prefill", &e->eager_launch_ns, 1e3,
              "us");
+    if (e->mixed_step_share.value > 0)
+        tell(&t, "engine", "prompts beside decodes take longer by", &e->mixed_step_share, 0.01,
+             "%");
     tell(&t, "engine", "host time of a step with prefill", &e->host_per_prefill_step_ns, 1e6, "ms");
     tell(&t, "engine", "front end and client", &e->front_end_ns, 1e6, "ms");
     tell(&t, "engine", "small kernels of a layer", &e->elementwise_launch_ns, 1e3, "us");

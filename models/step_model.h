@@ -60,6 +60,7 @@ struct kvc_step_model {
     /* no step with prefill of more tokens is faster: its kernels are launched one by one */
     double eager_ns;
     uint32_t captured_tokens;
+    double mixed_factor; /* of the kernels of a step that holds prompts and decodes */
     double host_step, host_sequence, host_prefill;
     double weight_bytes_per_rank; /* of all stages together */
     double quantise_ns; /* taken out of each product of the weights' dtype */

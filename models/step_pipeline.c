@@ -178,6 +178,8 @@ static struct mixed mixed_round(const struct kvc_step_model *m, const struct kvc
         .tokens = new_tokens + each,
         .host = m->host_step + m->host_prefill +
                 m->host_sequence * (each + share_of(n_chunks, x.prefills))};
+    if (each)
+        x.with.layers.c0 *= m->mixed_factor;
     if (x.with.layers.c0 < m->eager_ns)
         x.with.layers.c0 = m->eager_ns;
     x.without = (struct batch){.layers.c0 = kvc_token_table_at(&m->layers, each) + decode,

@@ -561,6 +561,32 @@ static void captured_steps_have_no_floor(void **state)
     kvc_step_model_destroy(m);
 }
 
+/* The kernels of a step of both take a share longer; of prompts or decodes alone, they don't. */
+static void prompts_beside_decodes_take_longer(void **state)
+{
+    struct kvc_step_config config = {kvc_llm_find("Llama-3.1-8B"), kvc_gpu_find("h100_sxm"),
+                                     "vllm", KVC_BF16, KVC_BF16, 1, 1, .ep = 1};
+    struct kvc_engine_profile e = *kvc_engine_find("vllm");
+    const struct kvc_chunk chunk = {8000, 0};
+    double share = e.mixed_step_share.value;
+    struct kvc_step_model *m, *sum;
+    uint64_t host;
+
+    (void)state;
+    assert_int_equal(kvc_step_model_create_with(&m, &config, &e, NULL), KVC_OK);
+    e.mixed_step_share.value = 0;
+    assert_int_equal(kvc_step_model_create_with(&sum, &config, &e, NULL), KVC_OK);
+    double with = (double)kvc_step_ns(m, &chunk, 1, 4, 4000, 5, &host) - (double)host;
+    double without = (double)kvc_step_ns(sum, &chunk, 1, 4, 4000, 5, &host) - (double)host;
+    assert_true(share > 0 && fabs(with - (1 + share) * without) < 3);
+    assert_int_equal(kvc_step_ns(m, &chunk, 1, 0, 0, 1, NULL),
+                     kvc_step_ns(sum, &chunk, 1, 0, 0, 1, NULL));
+    assert_int_equal(kvc_step_ns(m, NULL, 0, 4, 4000, 4, NULL),
+                     kvc_step_ns(sum, NULL, 0, 4, 4000, 4, NULL));
+    kvc_step_model_destroy(m);
+    kvc_step_model_destroy(sum);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -581,6 +607,7 @@ int main(void)
         cmocka_unit_test(empty_steps_and_hosts_share),
         cmocka_unit_test(running_out_of_memory_is_clean),
         cmocka_unit_test(captured_steps_have_no_floor),
+        cmocka_unit_test(prompts_beside_decodes_take_longer),
         cmocka_unit_test(eager_prefill_takes_its_launches),
     };
     return cmocka_run_group_tests_name("models_step", tests, NULL, NULL);

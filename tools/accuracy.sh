@@ -18,8 +18,9 @@ that no constant is fitted to; verdicts are on that half. The bars are what a pr
 *No constant fitted*: the host costs nothing and no step waits for its launches, so that nothing rests on whole runs; verdicts are on all
 rows. TTFT is 40 to 60 % short there: what a request costs outside the kernels is not small.
 
-All clients start at once into an empty engine; one set of four host constants per backend, and what a launch outside
-of graphs takes with TensorRT-LLM, fitted to the other half. Nothing is
+All clients start at once into an empty engine; one set of four host constants per backend (vLLM five), what a launch outside
+of graphs takes with TensorRT-LLM and vLLM, and by how much vLLM's steps of prompts and decodes exceed their kernels, fitted to the
+other half ([models.md](models.md)). vLLM plans a step when the one before begins, as these runs did by version or launch script. Nothing is
 tuned per model or row. How a row ran is a fact of the run and taken from what its publisher states (`studies/engine/recipe.c`),
 chosen by source, model, system, backend and day, never by what was measured:
 
@@ -57,7 +58,7 @@ cat <<'TEXT'
 
 Where it falls short:
 - What a request costs outside the engine (`front_end_ns`) differs by version, model and client far more than one constant can
-  say: gpt-oss takes some 10 to 20 ms on B200 and H100 where the pooled fit says 36 (TensorRT-LLM) and 37 (vLLM).
+  say: gpt-oss takes some 10 to 20 ms on B200 and H100 where the pooled fit says 36 (TensorRT-LLM) and 28 (vLLM).
   Calibrate it on your own runs before trusting a TTFT below 150 ms.
 - SGLang has no tables on H200 (H100's, as shares of their own peaks) and none of B200's FlashInfer products; its host constants (1.5 ms a step)
   hold what is missing. Measured TPOT grows with the answer's length by 1 ms per 1,000 tokens (Qwen3-235B), here it doesn't; a prompt of 4,000 tokens
