@@ -146,6 +146,7 @@ struct kvc_step_config {
     uint32_t dp; /* attention data parallelism: so many ranks hold whole attention (tp 1) and share
                   * the experts; the model is of one of them. 0, 1: none */
     bool graphed_prefill;  /* steps with prefill replay graphs piece by piece */
+    bool kernels_alone; /* nothing fitted to whole runs: no launches, no mixed share */
     uint32_t captured_tokens; /* .. those of at most so many tokens; 0: as the engine does by
                                  itself */
     bool foreign_products; /* matrix products by another engine's kernels, whose tables go first */

@@ -509,9 +509,8 @@ enum kvc_status kvc_step_model_create_with(struct kvc_step_model **out,
     m->ep = config->ep > 1 ? config->ep : 1;
     m->dp = config->dp > 1 ? config->dp : 1;
     m->ranks = m->dp > 1 ? m->dp : m->tp;
-    m->eager_ns = config->graphed_prefill ? 0
-                                          : engine->eager_launch_ns.value * launches(m) *
-                                                config->llm->layers;
+    if (!config->graphed_prefill && !config->kernels_alone)
+        m->eager_ns = engine->eager_launch_ns.value * launches(m) * config->llm->layers;
     m->stages = config->pp;
     m->batch_tokens = config->batch_tokens ? config->batch_tokens : 8192;
     m->gpus_per_node = config->gpus_per_node;
@@ -521,7 +520,7 @@ enum kvc_status kvc_step_model_create_with(struct kvc_step_model **out,
     }
     m->captured_tokens = config->captured_tokens ? config->captured_tokens
                                                  : (uint32_t)engine->captured_tokens.value;
-    m->mixed_factor = 1 + engine->mixed_step_share.value;
+    m->mixed_factor = 1 + (config->kernels_alone ? 0 : engine->mixed_step_share.value);
     m->host_step = engine->host_per_step_ns.value;
     m->host_sequence = engine->host_per_sequence_ns.value;
     m->host_prefill = engine->host_per_prefill_step_ns.value;

@@ -57,7 +57,7 @@ static bool same(const struct kvc_step_config *a, const struct kvc_step_config *
            a->dp == b->dp &&
            a->experts_kernel == b->experts_kernel &&
            a->foreign_products == b->foreign_products &&
-           a->graphed_prefill == b->graphed_prefill &&
+           a->graphed_prefill == b->graphed_prefill && a->kernels_alone == b->kernels_alone &&
            a->captured_tokens == b->captured_tokens &&
            a->quantise_apart == b->quantise_apart && a->narrow_experts == b->narrow_experts;
 }

@@ -53,7 +53,7 @@ static enum kvc_status predict_unfitted(struct kvc_engine_models *models,
     const struct kvc_host_costs none = {0};
     struct kvc_engine_prediction found = {0};
 
-    config.graphed_prefill = true;
+    config.kernels_alone = true;
     enum kvc_status status = kvc_engine_model_find(models, &config, &at, err);
     if (status == KVC_OK)
         status = kvc_engine_predict(&models->model[at], r, &none, &found, err);
