@@ -326,21 +326,6 @@ static uint32_t heard_by_step(const struct kvc_engine *e, const struct kvc_repli
     return n;
 }
 
-static bool hear(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
-{
-    r->on_the_way--;
-    return kvc_replica_join_queue(e, r, job, false);
-}
-
-static void hear_unheard(struct kvc_engine *e, struct kvc_replica *r, uint32_t n)
-{
-    while (n--) {
-        uint32_t job = r->unheard.head;
-        kvc_queue_remove(e, &r->unheard, job);
-        hear(e, r, job);
-    }
-}
-
 /* ---- the start of a step ---- */
 
 /* Pipeline stages: the chunks fill batches in order, which leave the last stage one by one. */
@@ -456,10 +441,10 @@ static void plan(struct kvc_engine *e, struct kvc_replica *r)
     uint32_t known = r->busy ? heard_by_step(e, r) : 0;
     if (r->busy)
         end_step(e, r);
-    hear_unheard(e, r, known);
+    kvc_replica_hear_unheard(e, r, known);
     kvc_replica_schedule(e, r);
     if (r->unheard.n && !r->n_chunks && !r->n_decode) {
-        hear_unheard(e, r, r->unheard.n);
+        kvc_replica_hear_unheard(e, r, r->unheard.n);
         kvc_replica_schedule(e, r);
     }
     r->unheard_before = r->unheard.n;
@@ -557,7 +542,7 @@ void kvc_replica_enqueue(struct kvc_engine *e, uint32_t job)
     struct kvc_replica *r = &e->replicas[j->replica];
     j->queued_ns = e->now;
     if (!r->busy || !e->sc->engine.plan_ahead || e->sc->cluster.pp > 1) {
-        wake(e, r, hear(e, r, job));
+        wake(e, r, kvc_replica_hear(e, r, job));
         return;
     }
     kvc_queue_push_back(e, &r->unheard, job);

@@ -45,6 +45,9 @@ enum kvc_status kvc_replica_set_order(struct kvc_engine *e, struct kvc_replica *
 /* Into the waiting queue, where its priority and rank put it, behind its equals, or, when it comes
  * back preempted, where the scenario's rule says; true: somebody is before it. */
 bool kvc_replica_join_queue(struct kvc_engine *e, struct kvc_replica *r, uint32_t job, bool back);
+/* A request that was on the way is in the queue, as above; the first n of the unheard are. */
+bool kvc_replica_hear(struct kvc_engine *e, struct kvc_replica *r, uint32_t job);
+void kvc_replica_hear_unheard(struct kvc_engine *e, struct kvc_replica *r, uint32_t n);
 /* Who is looked at next, of a queue that is not empty; first: in this step. */
 uint32_t kvc_replica_next(struct kvc_engine *e, struct kvc_replica *r, bool first);
 /* Where there is an order, it learns that the job left the queue, or ended. */

@@ -254,6 +254,21 @@ bool kvc_replica_join_queue(struct kvc_engine *e, struct kvc_replica *r, uint32_
     return at != KVC_NONE && !r->ranks_change;
 }
 
+bool kvc_replica_hear(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
+{
+    r->on_the_way--;
+    return kvc_replica_join_queue(e, r, job, false);
+}
+
+void kvc_replica_hear_unheard(struct kvc_engine *e, struct kvc_replica *r, uint32_t n)
+{
+    while (n--) {
+        uint32_t job = r->unheard.head;
+        kvc_queue_remove(e, &r->unheard, job);
+        kvc_replica_hear(e, r, job);
+    }
+}
+
 uint32_t kvc_replica_next(struct kvc_engine *e, struct kvc_replica *r, bool first)
 {
     uint32_t best = r->waiting.head, priority = e->jobs[best].priority;
