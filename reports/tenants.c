@@ -132,8 +132,8 @@ void kvc_losses_to_json(struct kvc_json *j, const struct kvc_result *r)
 {
     const struct kvc_losses *l = &r->losses;
     kvc_json_open_object(j, "fairness");
-    kvc_json_double(j, "jain_hit_rate", r->has_prefix ? r->jain_hit_rate : (double)NAN);
-    kvc_json_double(j, "jain_residency", l->n_groups ? r->jain_residency : (double)NAN);
+    kvc_json_double(j, "jain_hit_rate", r->jain_hit_rate);
+    kvc_json_double(j, "jain_residency", r->jain_residency);
     kvc_json_close(j);
     kvc_json_open_object(j, "losses");
     kvc_json_open_array(j, "of");
