@@ -107,11 +107,11 @@ enum kvc_status kvc_admission_create(struct kvc_admission **out,
         .random = random_word, .alloc = alloc, .free = give_back, .fail = fail,
     };
     enum kvc_status st = open(a, setup, err);
-    if (st == KVC_OK) {
-        kvc_guest_lend(&a->guest, setup->n_segments, setup->seg_len, setup->seg_depth,
-                       setup->seg_parent);
+    if (st == KVC_OK && !kvc_guest_lend(&a->guest, setup->n_segments, &a->host.seg_blocks,
+                                        &a->host.seg_depth, &a->host.seg_parent))
+        st = kvc_fail_nomem(err);
+    if (st == KVC_OK)
         st = create(a, err);
-    }
     if (st == KVC_OK)
         *out = a;
     else

@@ -135,36 +135,39 @@ static void clear(struct kvc_guest_memory *m)
     }
 }
 
-static void lend(struct kvc_guest_lent *lent, const char *name, const uint32_t *at, size_t n)
+static bool lend(struct kvc_guest_lent *lent, const char *name, const uint32_t **array, size_t n)
 {
-    *lent = (struct kvc_guest_lent){.at = at, .name = name, .bytes = at ? n * sizeof(*at) : 0};
-    kvc_digest_init(&lent->digest);
-    kvc_digest_add(&lent->digest, at, lent->bytes);
+    if (!*array)
+        return true;
+    *lent = (struct kvc_guest_lent){
+        .name = name, .own = *array, .copy = kvc_malloc(n, sizeof(**array)), .n = n};
+    if (!lent->copy)
+        return false;
+    memcpy(lent->copy, *array, n * sizeof(**array));
+    *array = lent->copy;
+    return true;
 }
 
-void kvc_guest_lend(struct kvc_guest *g, size_t n_segments, const uint32_t *seg_len,
-                    const uint32_t *seg_depth, const uint32_t *seg_parent)
+bool kvc_guest_lend(struct kvc_guest *g, size_t n_segments, const uint32_t **seg_blocks,
+                    const uint32_t **seg_depth, const uint32_t **seg_parent)
 {
-    if (!g->path)
-        return; /* of what is built in nobody doubts it */
-    lend(&g->lent[0], "seg_blocks", seg_len, n_segments);
-    lend(&g->lent[1], "seg_depth", seg_depth, n_segments);
-    lend(&g->lent[2], "seg_parent", seg_parent, n_segments);
+    return !g->path || (lend(&g->lent[0], "seg_blocks", seg_blocks, n_segments) &&
+                        lend(&g->lent[1], "seg_depth", seg_depth, n_segments) &&
+                        lend(&g->lent[2], "seg_parent", seg_parent, n_segments));
 }
 
-static void look_at_lent(struct kvc_guest *g, const struct kvc_guest_lent *lent)
+static void look_at_lent(struct kvc_guest *g)
 {
-    struct kvc_digest now;
-    kvc_digest_init(&now);
-    kvc_digest_add(&now, lent->at, lent->bytes);
-    if (lent->at && (now.a != lent->digest.a || now.b != lent->digest.b))
-        kvc_guest_breach(g, "it wrote to %s, which it may only read", lent->name);
+    for (size_t i = 0; i < sizeof(g->lent) / sizeof(g->lent[0]); i++) {
+        const struct kvc_guest_lent *l = &g->lent[i];
+        if (l->copy && memcmp(l->copy, l->own, l->n * sizeof(*l->own)) != 0)
+            kvc_guest_breach(g, "it wrote to %s, which it may only read", l->name);
+    }
 }
 
 void kvc_guest_look(struct kvc_guest *g)
 {
-    for (size_t i = 0; i < sizeof(g->lent) / sizeof(g->lent[0]); i++)
-        look_at_lent(g, &g->lent[i]);
+    look_at_lent(g);
     for (struct kvc_guest_memory *m = g->given; m; m = m->next) {
         if (!whole(m)) {
             kvc_guest_breach(g, "it wrote in front of the memory that alloc gave it");
@@ -185,6 +188,9 @@ void kvc_guest_end(struct kvc_guest *g)
     clear(g->given);
     clear(g->freed);
     g->given = g->freed = NULL;
+    for (size_t i = 0; i < sizeof(g->lent) / sizeof(g->lent[0]); i++)
+        kvc_free(g->lent[i].copy);
+    memset(g->lent, 0, sizeof(g->lent));
     g->place = &g->own;
     kvc_watch_give(g->slot);
     g->slot = NULL;

@@ -4,7 +4,6 @@
 #ifndef KVC_POLICIES_GUEST_H
 #define KVC_POLICIES_GUEST_H
 
-#include "base/digest.h"
 #include "policies/plugins/plugin.h"
 #include "policies/plugins/watch.h"
 
@@ -52,11 +51,11 @@ struct kvc_guest_memory { /* in front of what alloc gives */
     uint64_t magic; /* whether this is one, and not freed yet */
 };
 
-struct kvc_guest_lent { /* arrays that it may read, as they were when the run began */
-    const void *at;
+struct kvc_guest_lent { /* an array that it may read: copied, as what others read is not its own */
     const char *name;
-    size_t bytes;
-    struct kvc_digest digest;
+    const uint32_t *own;
+    uint32_t *copy;
+    size_t n;
 };
 
 struct kvc_guest {
@@ -79,9 +78,10 @@ enum kvc_status kvc_guest_choose(struct kvc_policy_choice *out,
 /* trial may be NULL. */
 void kvc_guest_begin(struct kvc_guest *guest, const struct kvc_policy_choice *choice,
                      struct kvc_plugged_trial *trial, bool *failed);
-/* The segments' arrays, which it may read. */
-void kvc_guest_lend(struct kvc_guest *guest, size_t n_segments, const uint32_t *seg_len,
-                    const uint32_t *seg_depth, const uint32_t *seg_parent);
+/* Of a plug-in puts copies in the place of the segments' arrays, until kvc_guest_end. false: no
+ * memory. */
+bool kvc_guest_lend(struct kvc_guest *guest, size_t n_segments, const uint32_t **seg_blocks,
+                    const uint32_t **seg_depth, const uint32_t **seg_parent);
 /* Whether it kept to the memory it was given, and only read what it was lent: a breach if not. */
 void kvc_guest_look(struct kvc_guest *guest);
 /* Frees what it left behind, which the trial is told of. */

@@ -66,8 +66,9 @@ enum kvc_status kvc_hosted_open(struct kvc_hosted *h, const struct kvc_hosted_se
     if (st != KVC_OK)
         return st;
     kvc_guest_begin(&h->guest, &h->choice, setup->trial, &h->failed);
-    kvc_guest_lend(&h->guest, setup->n_segments, setup->seg_len, setup->seg_depth,
-                   setup->seg_parent);
+    if (!kvc_guest_lend(&h->guest, setup->n_segments, &h->host.seg_blocks, &h->host.seg_depth,
+                        &h->host.seg_parent))
+        return kvc_fail_nomem(err);
     return create(h, err);
 }
 

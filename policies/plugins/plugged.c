@@ -347,7 +347,7 @@ static void look_ahead(struct kvc_plugged *p)
                                     "--by and --replicas");
         return;
     }
-    for (uint32_t s = kvc_runs_segment(c, c->leaf); s != KVC_RUN_NONE; s = p->host.seg_parent[s])
+    for (uint32_t s = kvc_runs_segment(c, c->leaf); s != KVC_RUN_NONE; s = p->seg_parent[s])
         p->next_use[s] = c->next[i++];
 }
 
@@ -380,15 +380,15 @@ static bool lower(const struct kvc_runs *c, const struct kvc_run *a, const struc
 
 /* ---- a run begins and ends ---- */
 
-static void make_host(struct kvc_plugged *p)
+static bool make_host(struct kvc_plugged *p)
 {
     const struct kvc_runs *c = p->c;
     p->host.struct_size = sizeof(p->host);
     p->host.block_tokens = c->block_tokens;
     p->host.capacity_blocks = c->capacity;
     kvc_plugged_services(&p->host);
-    kvc_guest_lend(&p->guest, p->host.n_segments, p->host.seg_blocks, p->host.seg_depth,
-                   p->host.seg_parent);
+    return kvc_guest_lend(&p->guest, p->host.n_segments, &p->host.seg_blocks, &p->host.seg_depth,
+                          &p->host.seg_parent);
 }
 
 static void create(struct kvc_plugged *p)
@@ -434,7 +434,7 @@ bool kvc_plugged_open(struct kvc_runs *c, const struct kvc_runs_setup *setup)
     p->host.n_segments = setup->n_segments; /* as given, also where blocks are single */
     p->host.seg_blocks = setup->seg_len;
     p->host.seg_depth = setup->seg_depth;
-    p->host.seg_parent = setup->seg_parent;
+    p->host.seg_parent = p->seg_parent = setup->seg_parent;
     if (load(p, setup, &p->guest.error) != KVC_OK)
         return false;
     p->ops = (struct kvc_runs_ops){.name = p->choice.policy->name,
@@ -455,7 +455,8 @@ bool kvc_plugged_start(struct kvc_runs *c)
     struct kvc_plugged *p = c->plugged;
     if (!kvc_queues_grow(c, (size_t)kvc_plugged_ghosts(p) + p->evict->ghost_queues))
         return false;
-    make_host(p);
+    if (!make_host(p))
+        return false;
     create(p);
     return !c->failed;
 }

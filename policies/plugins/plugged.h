@@ -37,6 +37,7 @@ struct kvc_plugged {
     uint32_t leaving;  /* the run in removed, or KVC_RUN_NONE */
     struct kvc_piece_info info;
     unsigned char spare[KVC_PIECE_BYTES_MOST]; /* memory of pieces that are gone */
+    const uint32_t *seg_parent; /* as given: the host has the plug-in's copy */
     uint32_t lent;     /* the run whose memory was asked for last, or KVC_RUN_NONE */
 };
 
