@@ -382,6 +382,12 @@ static uint64_t decode_end(struct twin *tw, struct replica *rep, uint32_t n, uin
     return rep->t0 + (uint64_t)((rep->sum + ((i128)1 << 47)) >> 48);
 }
 
+/* Whether what the step computes for r is prefill. */
+static bool is_chunk(const struct replica *rep, const struct req *r)
+{
+    return r->sched && (r->c + 1 < r->N || r->generated == 0 || rep->alone);
+}
+
 /* Batches fill up with prefill in order and come out of the last stage one behind the other: which
  * one the last token of each chunk is in. */
 static void late(struct replica *rep, const struct kvc_chunk *chunks, size_t n,
@@ -395,7 +401,7 @@ static void late(struct replica *rep, const struct kvc_chunk *chunks, size_t n,
     for (uint32_t i = 0; i < rep->running.n; i++) {
         struct req *r = rep->running.at[i];
 
-        if (r->sched == 0 || !(r->c + 1 < r->N || r->generated == 0))
+        if (!is_chunk(rep, r))
             continue;
         token += chunks[at++].tokens;
         r->late_ns = 0;
@@ -418,7 +424,7 @@ static void start_step(struct twin *tw, struct replica *rep, uint64_t tokens_of_
 
         if (r->sched == 0)
             continue;
-        if (r->c + 1 < r->N || r->generated == 0 || rep->alone) {
+        if (is_chunk(rep, r)) {
             chunks[n_chunks++] = (struct kvc_chunk){r->sched, r->c};
         } else {
             n_decode++;
