@@ -257,6 +257,28 @@ static void fifo_keeps_the_order_of_insertion(void **state)
     kvc_pool_clear(&pool);
 }
 
+/* What is published comes in deepest first, copies and blocks that are new alike: of three blocks
+ * the second writer makes two copies and the third block anew, and that one goes first. */
+static void fifo_takes_in_the_deepest_first(void **state)
+{
+    (void)state;
+    forest.block_tokens = 4;
+    struct kvc_pool pool;
+    assert_true(kvc_pool_init(&pool, &forest, 4, 6, false));
+    struct kvc_path a = {paths[0], 1};
+    kvc_pool_take(&pool, 3);
+    kvc_pool_publish(&pool, a, 0, 3, 1, false, false);
+    kvc_pool_release(&pool, a, 0, 3, 1, false);
+    kvc_pool_take(&pool, 4); /* the third block goes */
+    kvc_pool_give(&pool, 1);
+    assert_true(kvc_pool_publish(&pool, a, 0, 3, 2, false, false));
+    kvc_pool_release(&pool, a, 0, 3, 2, true);
+    kvc_pool_take(&pool, 4); /* a free one, the first writer's two (copies stay), one more */
+    assert_int_equal(kvc_pool_reach(&pool, a, 0, 3), 2);
+    assert_null(kvc_pool_check(&pool));
+    kvc_pool_clear(&pool);
+}
+
 /* ---- rounds ---- */
 
 /* LMCache's server, a page a key of 5 bytes: t1 of limit 100 has 85 and loses int(17 * 0.2) = 3
@@ -358,6 +380,7 @@ int main(void)
         cmocka_unit_test(pages_add_up),
         cmocka_unit_test(gaps_are_found_and_pending_blocks_wait),
         cmocka_unit_test(fifo_keeps_the_order_of_insertion),
+        cmocka_unit_test(fifo_takes_in_the_deepest_first),
     };
     return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
 }

@@ -207,7 +207,7 @@ static void agrees_where_it_once_did_not(void **state)
     static const struct { enum case_level level; uint64_t seed; } cases[] = {
         {CASE_TENANTS, 1340}, /* preempted, caught up: its last sampled token is decoding's */
         {CASE_TENANTS, 355},  /* blocks smaller than a page, of somebody who has no page */
-        {CASE_RULES, 30074},  /* in a pipeline a preempted one's last token comes in a step of prefill */
+        {CASE_RULES, 30074},  /* in a pipeline a preempted one's last token comes with prefill */
     };
     struct kvc_scenario *base = replay_base_scenario();
 

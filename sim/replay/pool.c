@@ -261,21 +261,18 @@ bool kvc_pool_publish(struct kvc_pool *pool, struct kvc_path path, uint32_t from
         if (!kvc_span_part(path.spans[k], from, to, &lo, &hi))
             continue;
         while (lo < hi && !pool->nomem) {
-            uint32_t before = NONE, i = pool->first[s];
-            while (i != NONE && !pool->runs[i].copy && pool->runs[i].hi <= lo) {
-                before = i;
-                i = pool->runs[i].chain;
-            }
-            bool main_here = i != NONE && !pool->runs[i].copy;
-            uint32_t end = hi;
-            state.copy = main_here && pool->runs[i].lo <= lo;
-            if (state.copy && pool->runs[i].hi < hi)
-                end = pool->runs[i].hi;
-            else if (main_here && !state.copy && pool->runs[i].lo < hi)
-                end = pool->runs[i].lo;
+            uint32_t last = NONE; /* the main run that begins last before hi */
+            for (uint32_t i = pool->first[s]; i != NONE && !pool->runs[i].copy &&
+                                              pool->runs[i].lo < hi; i = pool->runs[i].chain)
+                last = i;
+            state.copy = last != NONE && pool->runs[last].hi >= hi;
+            uint32_t at = last == NONE ? lo : pool->runs[last].hi;
+            at = state.copy ? pool->runs[last].lo : at;
+            at = at > lo ? at : lo;
             made_copies |= state.copy;
-            add_run(pool, s, lo, end, before, state, !pending && !has_copies && !made_copies);
-            lo = end;
+            /* The block before the first one is the caller's own, unless that is a copy. */
+            add_run(pool, s, at, hi, last, state, at == lo && !pending && !has_copies);
+            hi = at;
         }
     }
     return made_copies;
