@@ -14,16 +14,4 @@ static uint32_t pick(void *state, const struct kvc_route_request *request,
     return (uint32_t)(request->index % n);
 }
 
-static const struct kvc_router_ops ops = {
-    .struct_size = sizeof(struct kvc_router_ops), .pick = pick,
-};
-
-static const struct kvc_policy policy = {
-    .abi = KVC_POLICY_ABI, .struct_size = sizeof(struct kvc_policy), .kind = KVC_POLICY_ROUTING,
-    .name = "bad", .summary = "breaks a rule", .ops = &ops,
-};
-
-const struct kvc_policy *kvc_policy_plugin(void)
-{
-    return &policy;
-}
+#include "bad_router.h"
