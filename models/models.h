@@ -221,10 +221,18 @@ enum {
     KVC_STEP_PAST = 1,     /* prefill behind cached tokens: in no table of these GPUs */
     KVC_STEP_OUTSIDE = 2,  /* more tokens, sequences or context than were measured */
     KVC_STEP_BORROWED = 4, /* another GPU's kernels, as shares of this one's peaks */
-    KVC_STEP_SHAPE = 8,    /* a head size, window, dtype or expert shape between measured ones */
+    /* a head size, window, format, kind of layer, expert shape or number of GPUs that was not
+     * measured with this engine and GPU */
+    KVC_STEP_SHAPE = 8,
 };
 uint32_t kvc_step_flags(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
                         size_t n_chunks, uint32_t n_decode, uint64_t decode_context);
+/* Where the measurements of the kernels in use end: tokens of a step, sequences that decode, the
+ * context of one of them, new tokens of one sequence in a step. */
+struct kvc_step_range {
+    uint64_t tokens, sequences, context, chunk;
+};
+const struct kvc_step_range *kvc_step_range(const struct kvc_step_model *model);
 
 /* Factors of the 80 % band of this regime and what they rest on. flags of the estimates widen
  * it. */

@@ -266,30 +266,38 @@ uint64_t kvc_step_kv_capacity_bytes(const struct kvc_step_model *model,
     return least > 0 ? (uint64_t)least * model->tp : 0;
 }
 
-/* Where the tables end: tokens of a step, sequences, context and new tokens of one. */
-#define MOST_TOKENS 32768
-#define MOST_SEQUENCES 2048
-#define MOST_CONTEXT 131072
-#define MOST_NEW 16384
+const struct kvc_step_range *kvc_step_range(const struct kvc_step_model *model)
+{
+    return &model->range;
+}
+
+/* Whether all kernels were measured as they are used: this engine, GPU, format and shape. */
+static bool kernels_known(const struct kvc_step_model *m)
+{
+    return m->products_exact && m->attention_exact && m->allreduce_measured &&
+           !m->llm.sparse_tokens && (!m->llm.linear_layers || m->linear_measured) &&
+           (!m->llm.experts || m->moe_measured);
+}
 
 uint32_t kvc_step_flags(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
                         size_t n_chunks, uint32_t n_decode, uint64_t decode_context)
 {
+    const struct kvc_step_range *most = &model->range;
     uint64_t tokens = tokens_of(chunks, n_chunks, n_decode);
     uint32_t flags = 0;
 
     for (size_t i = 0; i < n_chunks; i++) {
         if (chunks[i].past)
             flags |= KVC_STEP_PAST;
-        if (chunks[i].tokens > MOST_NEW * model->stages)
+        if (chunks[i].tokens > most->chunk * model->stages)
             flags |= KVC_STEP_OUTSIDE;
     }
-    if (tokens > MOST_TOKENS * model->stages || n_decode > MOST_SEQUENCES * model->stages ||
-        decode_context > (uint64_t)n_decode * MOST_CONTEXT)
+    if (tokens > most->tokens * model->stages || n_decode > most->sequences * model->stages ||
+        decode_context > n_decode * most->context)
         flags |= KVC_STEP_OUTSIDE;
-    if (!model->measured)
+    if (!model->measured || model->borrowed)
         flags |= KVC_STEP_BORROWED;
-    if (model->narrowed || !model->attention_exact || (model->llm.experts && !model->moe_measured))
+    if (!kernels_known(model))
         flags |= KVC_STEP_SHAPE;
     return flags;
 }
@@ -307,18 +315,15 @@ static void widen(struct kvc_time_band *b, double ttft, double tpot, const char 
  * attention is a part of a prefill; beyond the tables nothing is known. */
 void kvc_step_band(const struct kvc_step_model *model, uint32_t flags, struct kvc_time_band *out)
 {
-    bool known = model->measured && model->attention_exact && model->allreduce_measured &&
-                 model->weights != KVC_FP8_BLOCK && /* its table is another backend's */
+    bool known = kernels_known(model) && model->weights != KVC_FP8_BLOCK && /* vLLM's is TensorRT's */
                  !model->llm.kv_lora_rank && !model->llm.linear_layers && model->dp == 1 &&
-                 model->stages == 1 && !model->narrowed;
+                 model->stages == 1;
 
-    if (model->llm.experts)
-        known = known && model->moe_measured;
     *out = !known              ? model->engine.assumed
            : model->llm.experts ? model->engine.moe
                                 : model->engine.dense;
     out->regime = !known ? "assumed" : model->llm.experts ? "moe" : "dense";
-    if (!model->measured)
+    if (!model->measured || model->borrowed)
         widen(out, 1.25, 1.25, "another GPU's kernels, as shares of this one's peaks");
     if (flags & KVC_STEP_OUTSIDE)
         widen(out, 1.25, 1.25, "tokens, sequences or context beyond the measured tables");

@@ -278,6 +278,13 @@ static bool find_kinds(struct kvc_step_model *m, struct attention *a)
            (l->window_layers == 0 || plain_kind(m, a, l->window_layers, &window));
 }
 
+/* Whether just that was measured, at a shape within an octave. */
+static bool known(struct kvc_step_model *m, const struct kvc_kernel_answer *a)
+{
+    m->borrowed |= a->borrowed;
+    return a->exact && !a->borrowed && !a->foreign && a->curve.octaves <= 1.01;
+}
+
 enum kvc_status kvc_step_build_attention(struct kvc_step_model *m, struct kvc_error *err)
 {
     struct attention a = {.n = 0};
@@ -293,15 +300,14 @@ enum kvc_status kvc_step_build_attention(struct kvc_step_model *m, struct kvc_er
     m->attention_exact = m->kv_resident == 1 &&
                          strcmp(kvc_kv_format(m->kv)->decode_cost.kind, "measured") == 0;
     for (size_t i = 0; i < a.n; i++) {
-        const struct kvc_kernel_answer *both[] = {&a.kind[i].decode, &a.kind[i].prefill};
-        for (size_t j = 0; j < 2; j++)
-            m->attention_exact &= both[j]->exact && !both[j]->borrowed && !both[j]->foreign &&
-                                  both[j]->curve.octaves <= 1.01;
+        m->attention_exact &= known(m, &a.kind[i].decode) & known(m, &a.kind[i].prefill);
+        kvc_step_ends(&a.kind[i].decode, 0, &m->range.sequences);
+        if (a.kind[i].keys == HUGE_VAL) /* others see no more than their keys */
+            kvc_step_ends(&a.kind[i].decode, 1, &m->range.context);
+        kvc_step_ends(&a.kind[i].prefill, 1, &m->range.chunk);
     }
     if (m->linear_measured)
-        m->attention_exact &= a.decode.recurrence.exact && !a.decode.recurrence.borrowed &&
-                              !a.decode.recurrence.foreign &&
-                              a.decode.recurrence.curve.octaves <= 1.01;
+        m->attention_exact &= known(m, &a.decode.recurrence);
     /* read and write each sequence's state; 0.8 of the rate is assumed */
     if (m->llm.linear_layers && !m->linear_measured)
         m->decode_per_sequence += 1e9 * 2.0 * (double)m->llm.linear_state_bytes / m->tp /

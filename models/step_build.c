@@ -19,6 +19,27 @@ struct products {
     size_t n;
 };
 
+void kvc_step_ends(const struct kvc_kernel_answer *a, size_t axis, uint64_t *most)
+{
+    const struct kvc_kernel_table *t = a->curve.table;
+    double last = t->n_cells ? exp(t->knot[axis][t->n_knots[axis] - 1]) : HUGE_VAL;
+
+    if (last + 0.5 < (double)*most)
+        *most = (uint64_t)(last + 0.5);
+}
+
+#define LITTLE (512.0 * 512) /* elements; of smaller matrices, routers say, no shape is asked */
+
+static void note_product(struct kvc_step_model *m, const struct kvc_gemm *g, uint32_t n, uint32_t k)
+{
+    const struct kvc_kernel_answer *a = &g->table;
+    bool near = a->curve.octaves <= 1.01 || (double)n * k < LITTLE;
+
+    m->products_exact &= near && !a->borrowed && !a->foreign && !a->narrowed;
+    m->borrowed |= a->borrowed;
+    kvc_step_ends(a, 0, &m->range.tokens);
+}
+
 static enum kvc_status add_product(struct products *p, struct kvc_step_model *m,
                                    enum kvc_dtype dtype, double layers, uint32_t n, uint32_t k,
                                    struct kvc_error *err)
@@ -34,7 +55,7 @@ static enum kvc_status add_product(struct products *p, struct kvc_step_model *m,
         return status;
     if (m->quantise_ns < p->gemm[p->n].minus_ns)
         m->quantise_ns = p->gemm[p->n].minus_ns;
-    m->narrowed |= p->gemm[p->n].table.narrowed;
+    note_product(m, &p->gemm[p->n], n, k);
     p->layers[p->n++] = layers;
     return KVC_OK;
 }
@@ -448,6 +469,25 @@ static enum kvc_status check_shape(const struct kvc_step_config *c, struct kvc_e
     return check_experts(c, err);
 }
 
+/* Where the longest table of the kernels ends; they see the tokens of all ranks. */
+static void note_experts(struct kvc_step_model *m, const struct kvc_moe *moe)
+{
+    uint64_t most = 0;
+
+    for (size_t i = 0; m->moe_table && i < moe->n; i++) {
+        uint64_t end = UINT64_MAX;
+        kvc_step_ends(&moe->kernel[i], 0, &end);
+        most = end > most ? end : most;
+        m->borrowed |= moe->kernel[i].borrowed;
+    }
+    m->moe_measured = m->moe_table && moe->octaves == 0 && !moe->kernel[0].borrowed;
+    if (m->moe_table && most / m->dp < m->range.tokens)
+        m->range.tokens = most / m->dp;
+}
+
+/* What no table goes beyond, or is looked up beyond. */
+static const struct kvc_step_range widest = {KVC_MAX_STEP_TOKENS, 2048, 131072, 16384};
+
 static enum kvc_status build(struct kvc_step_model *m, const struct kvc_step_config *config,
                              struct kvc_error *err)
 {
@@ -457,7 +497,8 @@ static enum kvc_status build(struct kvc_step_model *m, const struct kvc_step_con
 
     if (!p)
         return kvc_fail_nomem(err);
-    m->measured = kvc_kernels_measured(m->kernels);
+    m->measured = m->products_exact = kvc_kernels_measured(m->kernels);
+    m->range = widest;
     m->allreduce_measured =
         m->ranks == 1 ||
         kvc_kernels_allreduce(m->kernels, m->ranks, m->engine.custom_allreduce_max_bytes.value,
@@ -466,7 +507,7 @@ static enum kvc_status build(struct kvc_step_model *m, const struct kvc_step_con
                    kvc_kernels_moe(m->kernels, m->weights, config->narrow_experts,
                                    config->experts_kernel, &m->llm, m->ranks / m->ep, m->ep,
                                    &p->moe);
-    m->moe_measured = m->moe_table && p->moe.octaves == 0 && !p->moe.kernel[0].borrowed;
+    note_experts(m, &p->moe);
     status = layer_products(&p->products, m, err);
     if (status == KVC_OK)
         status = kvc_kernels_gemm(m->kernels, KVC_BF16, ceil_div(m->llm.vocab, m->tp),

@@ -66,12 +66,17 @@ struct kvc_step_model {
     double quantise_ns; /* taken out of each product of the weights' dtype */
 
     /* what the parts rest on, for bands and kvc_step_explain */
-    bool linear_measured, narrowed;
+    bool linear_measured;
+    bool products_exact; /* every product's own dtype, engine and GPU, and a shape near measured ones */
+    bool borrowed;       /* some kernel's time is another GPU's, as shares of this one's peaks */
+    struct kvc_step_range range;
     bool measured, attention_exact, moe_table, moe_measured, allreduce_measured;
     struct kvc_kernels *kernels;
 };
 
 /* step_build.c and step_attention.c */
+/* Where the answer's table ends on that axis, if it does before *most. */
+void kvc_step_ends(const struct kvc_kernel_answer *a, size_t axis, uint64_t *most);
 bool kvc_token_table_init(struct kvc_token_table *t, uint32_t max);
 bool kvc_token_table_finish(struct kvc_token_table *t, size_t from);
 uint32_t kvc_token_table_knot(size_t i);

@@ -388,39 +388,6 @@ static void all_profiles_build_or_say_why(void **state)
     assert_true(built > 200);
 }
 
-/* Measured kernels promise a narrower band than assumed ones. */
-static void bands_follow_the_evidence(void **state)
-{
-    (void)state;
-    struct kvc_time_band known, assumed;
-    struct kvc_step_model *a = build("Llama-3.1-70B", "h200_sxm", KVC_FP8, KVC_FP8, 8);
-    struct kvc_step_model *b = build("Llama-3.1-70B", "gh200_144", KVC_FP8, KVC_FP8, 2);
-    kvc_step_band(a, 0, &known);
-    kvc_step_band(b, 0, &assumed);
-    assert_true(known.tpot_high < assumed.tpot_high && known.tpot_low > assumed.tpot_low);
-    assert_true(known.ttft_high < assumed.ttft_high && known.ttft_low > assumed.ttft_low);
-    assert_string_equal(known.regime, "dense");
-    assert_string_equal(assumed.regime, "assumed");
-    assert_non_null(strstr(assumed.widened, "another GPU"));
-    assert_null(known.widened);
-
-    /* and what no table covers is said, and widens it */
-    struct kvc_time_band wide;
-    struct kvc_chunk fresh = {2048, 0}, behind = {2048, 4096}, large = {20000, 0};
-    assert_int_equal(kvc_step_flags(a, &fresh, 1, 64, 64 * 4096), 0);
-    assert_int_equal(kvc_step_flags(a, &behind, 1, 64, 64 * 4096), KVC_STEP_PAST);
-    assert_int_equal(kvc_step_flags(a, &large, 1, 0, 0), KVC_STEP_OUTSIDE);
-    assert_int_equal(kvc_step_flags(a, NULL, 0, 1, 200000), KVC_STEP_OUTSIDE);
-    assert_true(kvc_step_flags(b, &fresh, 1, 0, 0) & KVC_STEP_BORROWED);
-    kvc_step_band(a, KVC_STEP_PAST, &wide);
-    assert_true(wide.ttft_high > known.ttft_high && wide.ttft_low < known.ttft_low);
-    assert_true(wide.tpot_high == known.tpot_high && wide.widened);
-    kvc_step_band(a, KVC_STEP_OUTSIDE, &wide);
-    assert_true(wide.tpot_high > known.tpot_high && wide.tpot_low < known.tpot_low);
-    kvc_step_model_destroy(a);
-    kvc_step_model_destroy(b);
-}
-
 /* Whole experts or slices of them: the same weights and products on a rank, so the times are near.
  */
 static void expert_parallel_is_near_tensor_parallel(void **state)
@@ -601,7 +568,6 @@ int main(void)
         cmocka_unit_test(bad_shapes_are_refused_in_words),
         cmocka_unit_test(formats_of_kv_build),
         cmocka_unit_test(all_profiles_build_or_say_why),
-        cmocka_unit_test(bands_follow_the_evidence),
         cmocka_unit_test(expert_parallel_is_near_tensor_parallel),
         cmocka_unit_test(explanation_has_a_source_for_everything),
         cmocka_unit_test(empty_steps_and_hosts_share),

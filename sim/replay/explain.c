@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "models/user_profile.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -244,19 +245,25 @@ static void warn_traffic(struct notes *n, const struct kvc_engine *e,
                                  "previous one at once.");
 }
 
-/* What the longest request and the largest chunk of the run ask of the kernels. */
+/* What the longest request, the largest chunk and step and the fullest batch of the run ask of the
+ * kernels. */
 static uint32_t estimate_flags(const struct kvc_engine *e, const struct kvc_result *r)
 {
-    uint64_t longest = 0, input = 0;
+    uint64_t longest = 0, input = 0, budget = e->sc->engine.max_batched_tokens;
+    uint32_t most = 1;
     for (uint64_t i = 0; i < e->trace->n_requests; i++) {
         const struct kvc_request_result *q = &r->requests[i];
         uint64_t tokens = (uint64_t)q->input_tokens + q->output_tokens;
         longest = tokens > longest ? tokens : longest;
         input = q->input_tokens > input ? q->input_tokens : input;
     }
-    uint64_t budget = e->sc->engine.max_batched_tokens;
+    for (uint32_t i = 0; i < e->n_replicas; i++)
+        if (e->replicas[i].peak_running > most)
+            most = (uint32_t)e->replicas[i].peak_running;
     struct kvc_chunk chunk = {(uint32_t)(input < budget ? input : budget), r->hit_tokens > 0};
-    return kvc_step_flags(e->model, &chunk, 1, 1, longest);
+    bool wide = e->most_step_tokens > kvc_step_range(e->model)->tokens * e->sc->cluster.pp;
+    return kvc_step_flags(e->model, &chunk, 1, 1, longest) |
+           kvc_step_flags(e->model, NULL, 0, most, 0) | (wide ? KVC_STEP_OUTSIDE : 0);
 }
 
 static void warn_tiers(struct notes *n, const struct kvc_engine *e)
@@ -305,23 +312,32 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
         warn(n, "data_parallel", "Data-parallel ranks were held against one served run, over PCIe: its "
                                  "steps are 14 %% longer. Batches padded to the longest rank's and "
                                  "unevenly chosen experts are not in it, and the bands are wider.");
+}
+
+/* How far the times can be trusted. */
+static void warn_kernels(struct notes *n, const struct kvc_engine *e)
+{
     if (!kvc_gpu_find(e->sc->cluster.gpu)->kernels_measured)
-        warn(n, "kernels_assumed", "No kernel measurements for this GPU: times are another GPU's, as "
-                                   "shares of this one's peaks, and the band is wide.");
+        warn(n, "kernels_assumed", "Few or no kernels were measured on this GPU: times are another "
+                                   "GPU's, as shares of this one's peaks, or closed forms, and the "
+                                   "band is wide.");
     const char *beside = e->user ? kvc_user_profile_gpu(e->user) : "";
     if (beside[0] && kvc_gpu_find(beside) != kvc_gpu_find(e->sc->cluster.gpu))
         warn(n, "profile_gpu", "The figures of the profile were measured beside %s, not %s.", beside,
              e->sc->cluster.gpu);
+    const struct kvc_step_range *range = kvc_step_range(e->model);
     uint32_t flags = estimate_flags(e, n->r);
     if (flags & KVC_STEP_OUTSIDE)
         warn(n, "kernels_outside",
-             "Requests or steps of this run are longer than any kernel was measured (131072 tokens of "
-             "context, 16384 new ones in a chunk): times are extrapolated, and the bands wider.");
+             "Requests or steps of this run are beyond what the kernels were measured for (%" PRIu64
+             " tokens of context, %" PRIu64 " new ones of a prompt in a step, %" PRIu64 " tokens and "
+             "%" PRIu64 " decoding sequences a step): times are extrapolated, and the bands wider.",
+             range->context, range->chunk, range->tokens, range->sequences);
     if (flags & KVC_STEP_SHAPE)
         warn(n, "kernels_between",
-             "A head size, window, expert shape or format of KV of this run was not measured with this "
-             "engine and GPU: times are taken from the nearest, and the bands are those of assumed "
-             "times.");
+             "A head size, window, format, kind of layer, expert shape or number of GPUs of this run was "
+             "not measured with this engine and GPU: times are taken from the nearest or a closed form, "
+             "and the bands are those of assumed times.");
     if (flags & KVC_STEP_PAST)
         warn(n, "prefill_past", "Prefill behind cached tokens is in no public kernel table of these "
                                 "GPUs: its attention is extrapolated, and the band of TTFT wider.");
@@ -373,6 +389,7 @@ enum kvc_status kvc_collect_explain(const struct kvc_engine *e, struct kvc_resul
     warn_traffic(&n, e, &stats);
     warn_tiers(&n, e);
     warn_load(&n, e);
+    warn_kernels(&n, e);
     bands(e, r);
     return n.nomem ? kvc_fail_nomem(err) : KVC_OK;
 }

@@ -279,6 +279,8 @@ static void account_busy(struct kvc_engine *e, const struct kvc_replica *r, uint
     uint64_t all = tokens + decodes_in_step(r);
     uint64_t prefill_ns = tokens ? (uint64_t)((u128)took_ns * tokens / all) : 0;
     e->computed_tokens += tokens;
+    if (tokens && all > e->most_step_tokens)
+        e->most_step_tokens = all;
     e->prefill_ns += prefill_ns;
     e->decode_ns += took_ns - prefill_ns;
 }

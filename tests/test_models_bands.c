@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * How far a step's time can be trusted: bands and flags follow what was measured. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "models/models.h"
+
+static struct kvc_step_model *build(const char *llm, const char *gpu, enum kvc_dtype weights,
+                                    enum kvc_dtype kv, uint32_t tp)
+{
+    const struct kvc_step_config config = {kvc_llm_find(llm), kvc_gpu_find(gpu), "vllm",
+                                           weights, kv, tp, 1, .ep = 1};
+    struct kvc_step_model *m = NULL;
+    struct kvc_error err = {0};
+
+    if (kvc_step_model_create(&m, &config, &err) != KVC_OK)
+        fail_msg("%s on %s: %s", llm, gpu, err.text);
+    return m;
+}
+
+/* Measured kernels promise a narrower band than assumed ones. */
+static void bands_follow_the_evidence(void **state)
+{
+    (void)state;
+    struct kvc_time_band known, assumed;
+    struct kvc_step_model *a = build("Llama-3.1-70B", "h200_sxm", KVC_FP8, KVC_FP8, 8);
+    struct kvc_step_model *b = build("Llama-3.1-70B", "gh200_144", KVC_FP8, KVC_FP8, 2);
+    kvc_step_band(a, 0, &known);
+    kvc_step_band(b, 0, &assumed);
+    assert_true(known.tpot_high < assumed.tpot_high && known.tpot_low > assumed.tpot_low);
+    assert_true(known.ttft_high < assumed.ttft_high && known.ttft_low > assumed.ttft_low);
+    assert_string_equal(known.regime, "dense");
+    assert_string_equal(assumed.regime, "assumed");
+    assert_non_null(strstr(assumed.widened, "another GPU"));
+    assert_null(known.widened);
+
+    /* and what no table covers is said, and widens it */
+    struct kvc_time_band wide;
+    struct kvc_chunk fresh = {2048, 0}, behind = {2048, 4096}, large = {20000, 0};
+    assert_int_equal(kvc_step_flags(a, &fresh, 1, 64, 64 * 4096), 0);
+    assert_int_equal(kvc_step_flags(a, &behind, 1, 64, 64 * 4096), KVC_STEP_PAST);
+    assert_int_equal(kvc_step_flags(a, &large, 1, 0, 0), KVC_STEP_OUTSIDE);
+    assert_int_equal(kvc_step_flags(a, NULL, 0, 1, 200000), KVC_STEP_OUTSIDE);
+    assert_true(kvc_step_flags(b, &fresh, 1, 0, 0) & KVC_STEP_BORROWED);
+    kvc_step_band(a, KVC_STEP_PAST, &wide);
+    assert_true(wide.ttft_high > known.ttft_high && wide.ttft_low < known.ttft_low);
+    assert_true(wide.tpot_high == known.tpot_high && wide.widened);
+    kvc_step_band(a, KVC_STEP_OUTSIDE, &wide);
+    assert_true(wide.tpot_high > known.tpot_high && wide.tpot_low < known.tpot_low);
+    kvc_step_model_destroy(a);
+    kvc_step_model_destroy(b);
+}
+
+/* Each model's own tables end somewhere; products of another GPU or engine, and numbers of GPUs that
+ * were not measured, are no measurements of this one. */
+static void ranges_and_flags_are_those_of_the_tables(void **state)
+{
+    (void)state;
+    struct kvc_time_band band;
+    struct kvc_chunk chunk = {4096, 0};
+    struct kvc_step_model *pro = build("Llama-3.1-8B", "rtx_pro_6000", KVC_BF16, KVC_BF16, 1);
+    struct kvc_step_model *h100 = build("Llama-3.1-8B", "h100_sxm", KVC_BF16, KVC_BF16, 1);
+    struct kvc_step_model *a100 = build("Llama-3.1-8B", "a100_80", KVC_FP8, KVC_BF16, 1);
+    struct kvc_step_model *many = build("Llama-3.1-8B", "h100_sxm", KVC_BF16, KVC_BF16, 32);
+
+    /* LLMServingSim @5daddb2: chunks to 2,048 tokens, 256 sequences, 16,384 tokens of context */
+    assert_int_equal(kvc_step_range(pro)->chunk, 2048);
+    assert_int_equal(kvc_step_range(pro)->sequences, 256);
+    assert_int_equal(kvc_step_range(pro)->context, 16384);
+    assert_int_equal(kvc_step_flags(h100, &chunk, 1, 300, 300 * 20000), 0);
+    assert_int_equal(kvc_step_flags(pro, &chunk, 1, 0, 0), KVC_STEP_OUTSIDE);
+    assert_int_equal(kvc_step_flags(pro, NULL, 0, 300, 300), KVC_STEP_OUTSIDE);
+    assert_int_equal(kvc_step_flags(pro, NULL, 0, 1, 20000), KVC_STEP_OUTSIDE);
+    assert_int_equal(kvc_step_flags(pro, NULL, 0, 256, 256 * 16384), 0);
+
+    assert_true(kvc_step_flags(a100, NULL, 0, 1, 1000) & KVC_STEP_BORROWED);
+    kvc_step_band(a100, 0, &band);
+    assert_string_equal(band.regime, "assumed");
+    assert_non_null(band.widened);
+    assert_int_equal(kvc_step_flags(many, NULL, 0, 1, 1000), KVC_STEP_SHAPE);
+    kvc_step_model_destroy(pro);
+    kvc_step_model_destroy(h100);
+    kvc_step_model_destroy(a100);
+    kvc_step_model_destroy(many);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bands_follow_the_evidence),
+        cmocka_unit_test(ranges_and_flags_are_those_of_the_tables),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
