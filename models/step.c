@@ -10,81 +10,11 @@
 #define Q16 65536.0
 #define Q48 281474976710656.0
 
-double kvc_token_table_at(const struct kvc_token_table *t, uint64_t tokens)
-{
-    if (tokens <= 16)
-        return t->ns[tokens];
-    if (tokens >= t->max)
-        return t->ns[16 + (t->max - 16) / 16] + t->slope * (double)(tokens - t->max);
-    uint32_t i = (uint32_t)(16 + ((tokens - 16) >> 4)), f = (tokens - 16) & 15;
-    return t->ns[i] + (t->ns[i + 1] - t->ns[i]) * ((double)f / 16);
-}
-
-/* Floor of log2, and whether half an octave more is reached: x >= 1.5 2^log. */
-static size_t half_octaves(uint64_t x)
-{
-    unsigned log = 63u - (unsigned)__builtin_clzll(x);
-
-    return 2 * log + (log > 0 && x >> (log - 1) == 3);
-}
-
-uint64_t kvc_grid_sequences(size_t knot)
-{
-    return knot == 0 ? 1 : (knot % 2 ? 2ull : 3ull) << (knot - 1) / 2;
-}
-
-uint64_t kvc_grid_context(size_t knot)
-{
-    return knot == 0 ? 0 : (knot % 2 ? 64ull : 96ull) << (knot - 1) / 2;
-}
-
-/* 1 over a knot's distance to the next, exactly: distances are powers of two, so that no division is
- * needed for the same quotient. */
-static double over_power(unsigned log)
-{
-    uint64_t bits = (uint64_t)(1023 - log) << 52;
-    double one_over;
-
-    memcpy(&one_over, &bits, sizeof one_over);
-    return one_over;
-}
-
-/* The cell of the grid that (n, context) lies in, and n's place in it. */
-struct place {
-    size_t i, j;
-    double share;
-};
-
-static struct place place_of(uint32_t n, uint64_t context)
-{
-    struct place p = {n < 2 ? 0 : half_octaves(n) - 1,
-                      context < 64 ? 0 : half_octaves(context) - 11, 0};
-
-    if (p.i > KVC_GRID_N - 2)
-        p.i = KVC_GRID_N - 2;
-    if (p.j > KVC_GRID_C - 2)
-        p.j = KVC_GRID_C - 2;
-    p.share = (double)(n - kvc_grid_sequences(p.i)) * over_power(p.i ? (unsigned)(p.i - 1) / 2 : 0);
-    return p;
-}
-
-/* Decode attention as c0 + c1 context in the cell of p. */
-static void decode_line(const struct kvc_step_model *m, const struct place *p, double *c0,
-                        double *c1)
-{
-    const double *a = m->decode.ns[p->i] + p->j, *b = m->decode.ns[p->i + 1] + p->j;
-    double from = a[0] + p->share * (b[0] - a[0]), to = a[1] + p->share * (b[1] - a[1]);
-
-    *c1 = (to - from) * over_power(p->j ? 5 + (unsigned)(p->j - 1) / 2 : 6);
-    *c0 = from - *c1 * (double)kvc_grid_context(p->j);
-}
-
 static double decode_attention(const struct kvc_step_model *m, uint32_t n, uint64_t context)
 {
-    struct place p = place_of(n, context);
     double c0, c1;
 
-    decode_line(m, &p, &c0, &c1);
+    kvc_decode_line(&m->decode, n, context, &c0, &c1);
     return c0 + c1 * (double)context + m->decode_per_sequence * n;
 }
 
@@ -191,20 +121,13 @@ uint64_t kvc_step_rank_ns(const struct kvc_step_model *model, const struct kvc_c
     return (uint64_t)(ns + host + 0.5);
 }
 
-void kvc_step_line(const struct kvc_step_model *m, uint32_t n, uint64_t context, double *c0,
-                   double *c1, uint64_t *end)
+void kvc_decode_cost_set(struct kvc_decode_cost *out, double c0, double c1, uint64_t context_end,
+                         double host)
 {
-    struct place p = place_of(n, context);
-
-    decode_line(m, &p, c0, c1);
-    *end = p.j == KVC_GRID_C - 2 ? UINT64_MAX : kvc_grid_context(p.j + 1);
-}
-
-struct kvc_decode_cost kvc_decode_cost_of(double c0, double c1, uint64_t context_end, double host)
-{
-    return (struct kvc_decode_cost){(int64_t)(c0 * Q16 + (c0 < 0 ? -0.5 : 0.5)),
-                                    (int64_t)(c1 * Q48 + 0.5), context_end,
-                                    (uint64_t)(host + 0.5)};
+    out->c0_q16 = (int64_t)(c0 * Q16 + (c0 < 0 ? -0.5 : 0.5));
+    out->c1_q48 = (int64_t)(c1 * Q48 + 0.5);
+    out->context_end = context_end;
+    out->host_ns = (uint64_t)(host + 0.5);
 }
 
 void kvc_step_decode(const struct kvc_step_model *model, uint32_t n_decode, uint64_t context,
@@ -217,11 +140,11 @@ void kvc_step_decode(const struct kvc_step_model *model, uint32_t n_decode, uint
         kvc_pipeline_decode(model, n_decode, context, out);
         return;
     }
-    kvc_step_line(model, n_decode, context, &c0, &c1, &end);
+    end = kvc_decode_line(&model->decode, n_decode, context, &c0, &c1);
     c0 += layers_ns(model, n_decode, (uint64_t)model->dp * n_decode) +
           kvc_token_table_at(&model->head, n_decode) +
           model->decode_per_sequence * (double)n_decode + host;
-    *out = kvc_decode_cost_of(c0, c1, end, host);
+    kvc_decode_cost_set(out, c0, c1, end, host);
 }
 
 uint64_t kvc_step_front_ns(const struct kvc_step_model *model)

@@ -85,13 +85,27 @@ static bool grid_monotone(struct kvc_decode_grid *g)
     return true;
 }
 
+/* Knots at first, 2, 3, 4, 6 .. times scale. */
+static void place_knots(struct kvc_grid_knot *knot, size_t n, int64_t first, int64_t scale)
+{
+    for (size_t i = 0; i < n; i++) {
+        int64_t next = scale * (i % 2 ? 3 : 2) << i / 2;
+        knot[i] = (struct kvc_grid_knot){first, 1.0 / (double)(next - first)};
+        first = next;
+    }
+}
+
 static bool fill_decode(struct kvc_step_model *m, const struct attention *a)
 {
+    struct kvc_decode_grid *g = &m->decode;
+
+    place_knots(g->sequences, KVC_GRID_N, 1, 1);
+    place_knots(g->context, KVC_GRID_C, 0, 32);
     for (size_t i = 0; i < KVC_GRID_N; i++)
         for (size_t j = 0; j < KVC_GRID_C; j++)
-            m->decode.ns[i][j] = decode_ns(a, (double)kvc_grid_sequences(i),
-                                           (double)kvc_grid_context(j) * m->kv_resident);
-    return grid_monotone(&m->decode);
+            g->ns[i][j] = decode_ns(a, (double)g->sequences[i].at,
+                                    (double)g->context[j].at * m->kv_resident);
+    return grid_monotone(g);
 }
 
 /* ---- prefill ---- */

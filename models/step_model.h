@@ -17,11 +17,14 @@ struct kvc_token_table {
  * sequences and at 0, 64, 96, 128, 192 .. tokens, linear between and beyond; never falls. */
 #define KVC_GRID_N 24
 #define KVC_GRID_C 50
+struct kvc_grid_knot {
+    int64_t at;
+    double per; /* 1 over the distance to the next, exactly: that is a power of two */
+};
 struct kvc_decode_grid {
+    struct kvc_grid_knot sequences[KVC_GRID_N], context[KVC_GRID_C];
     double ns[KVC_GRID_N][KVC_GRID_C];
 };
-uint64_t kvc_grid_sequences(size_t knot);
-uint64_t kvc_grid_context(size_t knot);
 
 #define KVC_MAX_STEP_TOKENS 32768
 #define KVC_MAX_SAMPLED 4096
@@ -83,13 +86,46 @@ uint32_t kvc_token_table_knot(size_t i);
 bool kvc_make_monotone(double *v, size_t n);
 enum kvc_status kvc_step_build_attention(struct kvc_step_model *m, struct kvc_error *err);
 
-double kvc_token_table_at(const struct kvc_token_table *t, uint64_t tokens);
-/* Attention of a step; decode attention as c0 + c1 context, up to *end, and what is fixed in c0. */
+/* These are inline, so that a count's place is found once for all tables that are asked for it. */
+static inline double kvc_token_table_at(const struct kvc_token_table *t, uint64_t tokens)
+{
+    uint64_t i = tokens < 16 ? tokens : 15 + (tokens >> 4), beyond = tokens < 16 ? 0 : tokens & 15;
+
+    if (tokens >= t->max)
+        return t->ns[15 + (t->max >> 4)] + t->slope * (double)(tokens - t->max);
+    return t->ns[i] + (t->ns[i + 1] - t->ns[i]) * ((double)(int)beyond / 16);
+}
+
+/* Floor of log2, and whether half an octave more is reached: x >= 1.5 2^log. */
+static inline size_t kvc_half_octaves(uint64_t x)
+{
+    unsigned log = 63u - (unsigned)__builtin_clzll(x);
+
+    return 2 * log + (log > 0 && x >> (log - 1) == 3);
+}
+
+/* Decode attention as c0 + c1 context; up to which context. decode_per_sequence comes on top. */
+static inline uint64_t kvc_decode_line(const struct kvc_decode_grid *g, uint32_t n,
+                                       uint64_t context, double *c0, double *c1)
+{
+    size_t i = n < 2 ? 0 : kvc_half_octaves(n) - 1;
+    size_t j = context < 64 ? 0 : kvc_half_octaves(context) - 11;
+
+    i = i > KVC_GRID_N - 2 ? KVC_GRID_N - 2 : i;
+    j = j > KVC_GRID_C - 2 ? KVC_GRID_C - 2 : j;
+    const double *a = g->ns[i] + j, *b = g->ns[i + 1] + j;
+    double share = (double)(n - g->sequences[i].at) * g->sequences[i].per;
+    double from = a[0] + share * (b[0] - a[0]), to = a[1] + share * (b[1] - a[1]);
+
+    *c1 = (to - from) * g->context[j].per;
+    *c0 = from - *c1 * (double)g->context[j].at;
+    return j == KVC_GRID_C - 2 ? UINT64_MAX : (uint64_t)g->context[j + 1].at;
+}
+
 double kvc_step_attention(const struct kvc_step_model *m, const struct kvc_chunk *chunks,
                           size_t n_chunks, uint32_t n_decode, uint64_t decode_context);
-void kvc_step_line(const struct kvc_step_model *m, uint32_t n, uint64_t context, double *c0,
-                   double *c1, uint64_t *end);
-struct kvc_decode_cost kvc_decode_cost_of(double c0, double c1, uint64_t context_end, double host);
+void kvc_decode_cost_set(struct kvc_decode_cost *out, double c0, double c1, uint64_t context_end,
+                         double host);
 
 /* step_pipeline.c */
 /* As vLLM deals layers to stages: what is left over goes to the stages in front of the last. */

@@ -19,45 +19,29 @@ bool kvc_stage_leaves_node(uint32_t tp, uint32_t gpus_per_node, uint32_t stage)
     return gpus_per_node && stage * tp / gpus_per_node != (stage + 1) * tp / gpus_per_node;
 }
 
-/* What bounds a round, as c0 + c1 context. */
-struct line {
-    double c0, c1;
-};
-
+/* What bounds a round, each as c0 + c1 context. */
 enum { THROUGH, MOST, LAST, HOST, BOUNDS };
 
 struct round {
-    struct line bound[BOUNDS];
-    bool any;
+    double c0[BOUNDS], c1[BOUNDS];
 };
 
 /* A batch: its layers' time, the rows that the head sees, its tokens, its host time. */
 struct batch {
-    struct line layers;
+    double layers, host;
     uint32_t sampled, tokens;
-    double host;
 };
 
-static void add_batches(const struct kvc_step_model *m, struct round *r, const struct batch *b,
-                        double count)
+/* The largest are added last, and none is slower through all stages. */
+static inline void add_batches(const struct kvc_step_model *m, struct round *r,
+                               const struct batch *b, double count)
 {
     double head = kvc_token_table_at(&m->head, b->sampled);
-    double through = b->layers.c0 + head + kvc_token_table_at(&m->hops, b->tokens) + b->host;
 
-    if (!r->any) /* the largest batch is added first, and none is slower */
-        r->bound[THROUGH] = (struct line){through, b->layers.c1};
-    r->any = true;
-    r->bound[MOST].c0 += count * (m->most_share * b->layers.c0 +
-                                  kvc_token_table_at(&m->hop, b->tokens));
-    r->bound[MOST].c1 += count * m->most_share * b->layers.c1;
-    r->bound[LAST].c0 += count * (m->last_share * b->layers.c0 + head);
-    r->bound[LAST].c1 += count * m->last_share * b->layers.c1;
-    r->bound[HOST].c0 += count * b->host;
-}
-
-static double at(const struct line *l, double context)
-{
-    return l->c0 + l->c1 * context;
+    r->c0[THROUGH] = b->layers + head + kvc_token_table_at(&m->hops, b->tokens) + b->host;
+    r->c0[MOST] += count * (m->most_share * b->layers + kvc_token_table_at(&m->hop, b->tokens));
+    r->c0[LAST] += count * (m->last_share * b->layers + head);
+    r->c0[HOST] += count * b->host;
 }
 
 /* Which bound is longest is anybody's guess, so that these go without branches. */
@@ -66,30 +50,35 @@ static double greater(double a, double b)
     return a > b ? a : b;
 }
 
+static double at(const struct round *r, size_t bound, double context)
+{
+    return r->c0[bound] + r->c1[bound] * context;
+}
+
 static double round_ns(const struct round *r, double context)
 {
-    return greater(greater(at(&r->bound[THROUGH], context), at(&r->bound[MOST], context)),
-                   greater(at(&r->bound[LAST], context), at(&r->bound[HOST], context)));
+    return greater(greater(at(r, THROUGH, context), at(r, MOST, context)),
+                   greater(at(r, LAST, context), at(r, HOST, context)));
 }
 
 /* The longest bound at a context, and up to which one it stays so. */
-static struct line longest(const struct round *r, double context, double *until)
+static size_t longest(const struct round *r, double context, double *until)
 {
-    double most = at(&r->bound[0], context);
+    double most = at(r, 0, context);
     size_t best = 0;
 
     for (size_t i = 1; i < BOUNDS; i++) {
-        double ns = at(&r->bound[i], context);
+        double ns = at(r, i, context);
         best = ns > most ? i : best;
         most = greater(ns, most);
     }
     *until = HUGE_VAL;
     for (size_t i = 0; i < BOUNDS; i++) {
-        double steeper = r->bound[i].c1 - r->bound[best].c1;
-        double meet = (r->bound[best].c0 - r->bound[i].c0) / steeper;
+        double steeper = r->c1[i] - r->c1[best];
+        double meet = (r->c0[best] - r->c0[i]) / steeper;
         *until = steeper > 0 && meet < *until ? meet : *until;
     }
-    return r->bound[best];
+    return best;
 }
 
 /* n decoding sequences dealt evenly to the batches; *end: how far the lines hold. */
@@ -98,24 +87,25 @@ static double decode_round(const struct kvc_step_model *m, uint32_t n, uint64_t 
 {
     uint32_t batches = n < m->stages ? n : m->stages;
     uint32_t few = n / batches, more = n % batches;
-    const uint32_t size[] = {few + 1, few}, count[] = {more, batches - more};
+    const uint32_t size[] = {few, few + 1}, count[] = {batches - more, more};
+    uint64_t least = UINT64_MAX;
 
-    *r = (struct round){.any = false};
-    *end = UINT64_MAX;
-    for (size_t i = 0; i < 2; i++) {
-        double share = (double)size[i] / n;
-        uint64_t own = (context * size[i] + n - 1) / n, until;
-        struct batch b = {.sampled = size[i], .tokens = size[i],
-                          .host = m->host_step + m->host_sequence * size[i]};
-        if (!count[i])
-            continue;
-        kvc_step_line(m, size[i], own, &b.layers.c0, &b.layers.c1, &until);
-        b.layers.c0 += kvc_token_table_at(&m->layers, size[i]) + m->decode_per_sequence * size[i];
-        b.layers.c1 *= share;
+    *r = (struct round){0};
+    for (size_t i = 0; i < 1 + (more > 0); i++) {
+        uint64_t own = (context * size[i] + n - 1) / n;
+        double c0, c1;
+        uint64_t until = kvc_decode_line(&m->decode, size[i], own, &c0, &c1);
+        c0 += kvc_token_table_at(&m->layers, size[i]) + m->decode_per_sequence * size[i];
+        c1 *= (double)size[i] / n;
+        const struct batch b = {c0, m->host_step + m->host_sequence * size[i], size[i], size[i]};
         add_batches(m, r, &b, count[i]);
-        if (until != UINT64_MAX && until * n / size[i] < *end)
-            *end = until * n / size[i];
+        r->c1[THROUGH] = c1;
+        r->c1[MOST] += count[i] * m->most_share * c1;
+        r->c1[LAST] += count[i] * m->last_share * c1;
+        until = until == UINT64_MAX ? until : until * n / size[i];
+        least = until < least ? until : least;
     }
+    *end = least;
     return m->host_step + m->host_sequence * (more ? few + 1 : few);
 }
 
@@ -125,11 +115,11 @@ void kvc_pipeline_decode(const struct kvc_step_model *m, uint32_t n, uint64_t co
     struct round r;
     uint64_t end;
     double until, host = decode_round(m, n, context, &r, &end);
-    struct line line = longest(&r, (double)context, &until);
+    size_t best = longest(&r, (double)context, &until);
 
     if (until < (double)end)
         end = until > (double)context ? (uint64_t)until : context;
-    *out = kvc_decode_cost_of(line.c0, line.c1, end, host);
+    kvc_decode_cost_set(out, r.c0[best], r.c1[best], end, host);
 }
 
 /* Prefill in as many batches as it fills beside their decoding sequences, at most one a stage. */
@@ -137,9 +127,9 @@ static uint32_t prefill_batches(const struct kvc_step_model *m, uint64_t tokens,
 {
     uint64_t decodes = n_decode / m->stages;
     uint64_t room = m->batch_tokens > decodes ? m->batch_tokens - decodes : 1;
-    uint64_t batches = (tokens + room - 1) / room;
+    uint64_t batches = tokens <= room ? 1 : (tokens + room - 1) / room;
 
-    return batches > m->stages ? m->stages : batches ? (uint32_t)batches : 1;
+    return batches > m->stages ? m->stages : (uint32_t)batches;
 }
 
 static uint32_t share_of(uint64_t all, uint32_t among)
@@ -168,21 +158,24 @@ static struct mixed mixed_round(const struct kvc_step_model *m, const struct kvc
     x.others = batches - x.prefills;
     uint32_t each = share_of(n_decode, batches), new_tokens = share_of(tokens, x.prefills);
     uint64_t own = n_decode ? context * each / n_decode : 0;
-    double decode = each ? kvc_step_attention(m, NULL, 0, each, own) : 0;
+    double c0 = 0, c1 = 0;
+    if (each)
+        kvc_decode_line(&m->decode, each, own, &c0, &c1);
+    double decode = c0 + c1 * (double)own + m->decode_per_sequence * each;
     double prefill = kvc_step_attention(m, chunks, n_chunks, 0, 0) - m->prefill_fixed;
 
     x.with = (struct batch){
-        .layers.c0 = kvc_token_table_at(&m->layers, new_tokens + each) + m->prefill_fixed +
-                     prefill / x.prefills + decode,
+        .layers = kvc_token_table_at(&m->layers, new_tokens + each) + m->prefill_fixed +
+                  prefill / x.prefills + decode,
         .sampled = each + share_of(n_sampled > n_decode ? n_sampled - n_decode : 0, x.prefills),
         .tokens = new_tokens + each,
         .host = m->host_step + m->host_prefill +
                 m->host_sequence * (each + share_of(n_chunks, x.prefills))};
     if (each)
-        x.with.layers.c0 *= m->mixed_factor;
-    if (x.with.layers.c0 < m->eager_ns)
-        x.with.layers.c0 = m->eager_ns;
-    x.without = (struct batch){.layers.c0 = kvc_token_table_at(&m->layers, each) + decode,
+        x.with.layers *= m->mixed_factor;
+    if (x.with.layers < m->eager_ns)
+        x.with.layers = m->eager_ns;
+    x.without = (struct batch){.layers = kvc_token_table_at(&m->layers, each) + decode,
                                .sampled = each, .tokens = each,
                                .host = m->host_step + m->host_sequence * each};
     return x;
@@ -192,7 +185,7 @@ uint64_t kvc_pipeline_step_ns(const struct kvc_step_model *m, const struct kvc_c
                               size_t n_chunks, uint32_t n_decode, uint64_t context,
                               uint32_t n_sampled, uint64_t *host_ns)
 {
-    struct round r = {.any = false};
+    struct round r = {0};
     double host;
     uint64_t end;
 
@@ -200,9 +193,9 @@ uint64_t kvc_pipeline_step_ns(const struct kvc_step_model *m, const struct kvc_c
         host = decode_round(m, n_decode, context, &r, &end);
     } else {
         struct mixed x = mixed_round(m, chunks, n_chunks, n_decode, context, n_sampled);
-        add_batches(m, &r, &x.with, x.prefills);
         if (x.others)
             add_batches(m, &r, &x.without, x.others);
+        add_batches(m, &r, &x.with, x.prefills);
         host = x.with.host;
     }
     if (host_ns)
@@ -214,14 +207,14 @@ uint64_t kvc_step_spacing_ns(const struct kvc_step_model *model, const struct kv
                              size_t n_chunks, uint32_t n_decode, uint64_t decode_context,
                              uint32_t n_sampled, uint32_t *batches)
 {
-    struct round r = {.any = false};
+    struct round r = {0};
 
     *batches = 1;
     if (model->stages == 1 || !n_chunks)
         return 0;
     struct mixed x = mixed_round(model, chunks, n_chunks, n_decode, decode_context, n_sampled);
     add_batches(model, &r, &x.with, 1);
-    r.bound[THROUGH].c0 = 0; /* they go one behind the other, not one after the other */
+    r.c0[THROUGH] = 0; /* they go one behind the other, not one after the other */
     *batches = x.prefills;
     return (uint64_t)(round_ns(&r, 0) + 0.5);
 }

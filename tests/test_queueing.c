@@ -62,7 +62,7 @@ static struct kvc_step_model *constant_model(double step_ns, double sequence_ns)
     zero(&m->past);
     zero(&m->waves);
     zero(&m->capped);
-    memset(&m->decode, 0, sizeof m->decode);
+    memset(m->decode.ns, 0, sizeof m->decode.ns);
     m->prefill_fixed = m->decode_per_sequence = m->host_prefill = 0;
     m->host_step = step_ns;
     m->host_sequence = sequence_ns;
