@@ -34,8 +34,9 @@ static const struct kvc_cli_option options[] = {
      "remote) and ttft_ms"},
     {"calibrate", NULL, NULL, "with --prefix: the first row sets front end and host of the engine"},
     {"calibrate-loads", NULL, NULL,
-     "with --prefix: the shortest and the longest row of a tier set what its loads cost beside the "
-     "prediction, once and for each token"},
+     "with --prefix: the shortest and the longest row of a tier set what its loads cost beside "
+     "their copy, once and for each token, in place of engine.kv_load_time and "
+     "engine.kv_load_token_time"},
     {"format", "NAME", "auto", "format of the trace that goes with --requests"},
     KVC_CLI_LOG_OPTIONS,
     {NULL, NULL, NULL, NULL},

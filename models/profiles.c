@@ -214,6 +214,8 @@ static bool read_engine(const struct kvc_jval *v, struct kvc_engine_profile *e)
            kvc_profile_figure(v, "host_per_prefill_step_ns", &e->host_per_prefill_step_ns) &&
            kvc_profile_figure(v, "front_end_ns", &e->front_end_ns) &&
            kvc_profile_figure(v, "front_end_token_ns", &e->front_end_token_ns) &&
+           kvc_profile_figure(v, "kv_load_ns", &e->kv_load_ns) &&
+           kvc_profile_figure(v, "kv_load_token_ns", &e->kv_load_token_ns) &&
            kvc_profile_figure(v, "fused_floor_ns", &e->fused_floor_ns) &&
            kvc_profile_figure(v, "elementwise_launch_ns", &e->elementwise_launch_ns) &&
            kvc_profile_figure(v, "elementwise_bandwidth", &e->elementwise_bandwidth) &&

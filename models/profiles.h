@@ -12,6 +12,7 @@ struct kvc_engine_profile {
     struct kvc_figure host_per_step_ns, host_per_sequence_ns, host_per_prefill_step_ns,
         front_end_ns;
     struct kvc_figure front_end_token_ns; /* of clients that send texts, a token; not in replays */
+    struct kvc_figure kv_load_ns, kv_load_token_ns; /* of a load from below HBM, beside its bytes */
     bool fuses_quantise; /* takes the quantise launch out of fp8 products */
     struct kvc_figure fused_floor_ns;
     struct kvc_figure eager_launch_ns; /* of a kernel launched outside of a graph, in prefill */

@@ -199,6 +199,16 @@ static void make_operations(const struct maker *of, struct kvc_tier_config *t,
     t->link_staged = chance(&m, 30) && t != of->c->sc.tiers; /* dram is host memory */
 }
 
+/* The same: what loads cost beside their bytes. */
+static void make_loads(const struct maker *of)
+{
+    struct maker m = {.rng = kvc_rng_stream(of->rng, "loads")};
+    bool some = chance(&m, 30);
+
+    of->c->sc.engine.kv_load_ns = some ? below(&m, 40 * MS) : 0;
+    of->c->sc.engine.kv_load_token_ns = some ? below(&m, 100000) : 0;
+}
+
 static void make_tiers(struct maker *m, uint64_t kv_bytes_per_token)
 {
     struct kvc_scenario *sc = &m->c->sc;
@@ -389,6 +399,7 @@ void replay_case_make(struct replay_case *c, uint64_t seed, enum case_level leve
     make_engine(&m, kv_bytes_per_token);
     make_traffic(&m);
     make_tiers(&m, kv_bytes_per_token);
+    make_loads(&m);
     make_tenants(&m, kv_bytes_per_token);
     for (int k = 0; k < 3; k++)
         if (c->sc.tiers[k].present && chance(&m, 20))

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "models/profiles.h"
 #include "models/user_profile.h"
 #include "sim/scenario/scenario.h"
 #include "traces/forest/forest.h"
@@ -136,7 +137,8 @@ static void check_shared(const struct kvc_result *r)
     assert_true(both == 0 || (to > 0 && from > 0 && both == to + from));
 }
 
-enum from { DRAM, NVME, STAGED }; /* STAGED: nvme, through host memory */
+/* STAGED: nvme, through host memory; SERVED: dram, with what the engine takes beside the copy. */
+enum from { DRAM, NVME, STAGED, SERVED };
 
 /* Load time of the last request in ns, and the bytes it loads. */
 static double load_ns(const char *profile, enum from from, double *bytes)
@@ -150,9 +152,13 @@ static double load_ns(const char *profile, enum from from, double *bytes)
     assert_int_equal(kvc_scenario_create(&s, NULL, NULL), KVC_OK);
     set(s, "model", "llama-3.1-8b");
     set(s, "gpu", "h100-sxm");
-    set(s, from == DRAM ? "dram" : "nvme", "64GiB");
+    set(s, from == NVME || from == STAGED ? "nvme" : "dram", "64GiB");
     if (from == STAGED)
         set(s, "tiers.nvme.staged", "true");
+    if (from != SERVED) {
+        set(s, "engine.kv_load_time", "0s");
+        set(s, "engine.kv_load_token_time", "0s");
+    }
     set(s, "engine.kv_cache_memory", "220MiB"); /* 109 pages: one prompt and a half */
     if (kvc_replay_run(&r, t, s, &o, &err) != KVC_OK)
         fail_msg("%s", err.text);
@@ -193,6 +199,16 @@ static void loads_take_what_the_closed_form_says(void **state)
     double busy = 5000 + page / 8, each = 2e6 + busy;
     assert_true(each / 4 > busy);
     assert_true(fabs(ns - ceil(ceil(ops) / 4) * each) <= 2);
+}
+
+static void a_load_costs_its_engine_time_beside_the_copy(void **state)
+{
+    const struct kvc_engine_profile *e = kvc_engine_find("vllm");
+    double bytes, copy = load_ns(NULL, DRAM, &bytes), served = load_ns(NULL, SERVED, &bytes);
+    (void)state;
+    assert_true(e->kv_load_ns.value > 0);
+    assert_true(served - copy ==
+                e->kv_load_ns.value + bytes / 131072 * e->kv_load_token_ns.value);
 }
 
 static void a_staged_load_takes_one_link_after_the_other(void **state)
@@ -261,6 +277,7 @@ int main(void)
         cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(figures_replace_the_carried_ones_and_no_others),
         cmocka_unit_test(loads_take_what_the_closed_form_says),
+        cmocka_unit_test(a_load_costs_its_engine_time_beside_the_copy),
         cmocka_unit_test(a_staged_load_takes_one_link_after_the_other),
         cmocka_unit_test(a_measured_operation_replaces_operations_a_second),
         cmocka_unit_test(both_ways_share_what_the_profile_says),

@@ -28,13 +28,15 @@ static uint64_t ahead(const struct twin *tw, const struct transfer *t, uint64_t 
     return by_bytes > 0 ? (uint64_t)(by_bytes + 0.5) : 0;
 }
 
-/* Over the replica's host link (index 0, which dram's own figures are of) and a tier's own. */
+/* Over the replica's host link (index 0, which dram's own figures are of) and a tier's own, after
+ * ahead_ns. */
 void twin_flow_start(const struct twin *tw, const struct transfer *t, bool host, bool own,
-                     uint64_t bytes)
+                     uint64_t bytes, uint64_t ahead_ns)
 {
     const struct twin_tiers *ts = tw->tiers;
     uint32_t at = tw->sc->tiers[t->tier].scope == KVC_CLUSTER ? t->replica : t->instance;
-    struct kvc_flow_spec spec = {.bytes = bytes, .tag = (uint64_t)(t - ts->transfers)};
+    struct kvc_flow_spec spec = {.bytes = bytes, .tag = (uint64_t)(t - ts->transfers),
+                                 .latency_ns = ahead_ns};
 
     if (host) {
         spec.latency_ns += own ? tw->setup->links[0].latency_ns : ahead(tw, t, bytes);

@@ -358,7 +358,7 @@ static void store(struct twin *tw, int k, uint32_t instance, struct batch *batch
     memcpy(t->depths, in.depths, in.n * sizeof *t->depths);
     memcpy(t->tenants, in.tenants, in.n * sizeof *t->tenants);
     tw->out->tier_written_blocks[k] += in.n;
-    twin_flow_start(tw, t, next_tier(tw, -1) == k, k > 0, in.n * block_bytes);
+    twin_flow_start(tw, t, next_tier(tw, -1) == k, k > 0, in.n * block_bytes, 0);
     batch_free(&in);
 }
 
@@ -448,15 +448,14 @@ void tiers_load(struct twin *tw, struct replica *rep, struct req *r, const struc
 {
     struct twin_tiers *ts = tw->tiers;
     uint32_t last = (reach->T + tw->B - 1) / tw->B;
+    uint64_t tokens = (uint64_t)reach->serves[0] + reach->serves[1] + reach->serves[2];
+    uint64_t ahead = tw->sc->engine.kv_load_ns + tokens * tw->sc->engine.kv_load_token_ns;
 
     for (int k = 0; k < 3; k++) {
-        struct instance *inst;
-        struct transfer *t;
-
         if (reach->serves[k] == 0)
             continue;
-        inst = &ts->of[k][instance_of(tw, k, rep->index)];
-        t = new_transfer(ts, k, instance_of(tw, k, rep->index), rep, r, r->n_path);
+        struct instance *inst = &ts->of[k][instance_of(tw, k, rep->index)];
+        struct transfer *t = new_transfer(ts, k, instance_of(tw, k, rep->index), rep, r, r->n_path);
         t->load = true;
         for (uint32_t b = reach->from[k]; b < reach->to[k] && b < last; b++) {
             find(inst, r->path[b])->holds++;
@@ -468,7 +467,7 @@ void tiers_load(struct twin *tw, struct replica *rep, struct req *r, const struc
         uint64_t bytes = reach->serves[k] * tw->setup->kv_bytes_per_token;
 
         t->rest = k > 0 && tw->sc->tiers[k].link_staged ? bytes : 0;
-        twin_flow_start(tw, t, t->rest == 0, k > 0, bytes);
+        twin_flow_start(tw, t, t->rest == 0, k > 0, bytes, ahead);
     }
 }
 

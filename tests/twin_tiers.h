@@ -49,9 +49,10 @@ struct batch { /* blocks to be stored, shallow first */
     uint32_t *nodes, *depths, *tenants, n;
 };
 
-/* twin_flows.c: over the host link, the tier's own, or both; and on, from host memory. */
+/* twin_flows.c: over the host link, the tier's own, or both, after ahead_ns; and on, from host
+ * memory. */
 void twin_flow_start(const struct twin *tw, const struct transfer *t, bool host, bool own,
-                     uint64_t bytes);
+                     uint64_t bytes, uint64_t ahead_ns);
 void twin_flow_on(const struct twin *tw, const struct transfer *t, uint64_t tag);
 
 static inline struct stored *find(const struct instance *inst, uint32_t node)

@@ -365,9 +365,11 @@ uint32_t kvc_tier_admitted(struct kvc_engine *e, const struct kvc_transfer *what
                            struct kvc_piece piece, uint32_t row);
 
 /* tiers_links.c */
-/* Starts a load's bytes on their way; of a staged one to host memory, from where move_on sends them
- * further: false, there is nothing to send. */
-void kvc_tiers_move_up(struct kvc_engine *e, uint32_t transfer, uint64_t bytes);
+/* Starts a load's bytes on their way, which begin to move no sooner than ahead_ns from now; of a
+ * staged one to host memory, from where move_on sends them further: false, there is nothing to
+ * send. */
+void kvc_tiers_move_up(struct kvc_engine *e, uint32_t transfer, uint64_t bytes,
+                       uint64_t ahead_ns);
 bool kvc_tiers_move_on(struct kvc_engine *e, uint32_t transfer);
 void kvc_tiers_move_down(struct kvc_engine *e, uint32_t transfer, uint64_t bytes, bool from_above);
 

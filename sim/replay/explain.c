@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "models/profiles.h"
 #include "models/user_profile.h"
 
 #include <inttypes.h>
@@ -141,9 +142,27 @@ static void explain_link(struct notes *n, const struct kvc_engine *e, const char
     explain_use(n, e, tier, c, &l);
 }
 
+/* The engine's figure, or the scenario's own in its place. */
+static void explain_load(struct notes *n, const char *name, uint64_t ns,
+                         const struct kvc_figure *figure)
+{
+    char value[32];
+    bool own = ns != (uint64_t)(figure->value + 0.5);
+    kvc_format_ns(ns, value, sizeof(value));
+    assume(n, "engine", name, value, own ? "scenario" : figure->kind,
+           own ? "given in the scenario" : figure->source);
+}
+
 static void explain_tiers(struct notes *n, const struct kvc_engine *e)
 {
     const struct kvc_gpu *gpu = kvc_gpu_find(e->sc->cluster.gpu);
+    const struct kvc_engine_profile *engine = kvc_engine_find(e->sc->engine.backend);
+    if (e->first_tier < KVC_LOWER_TIERS) {
+        explain_load(n, "load from below HBM, beside its transfer", e->sc->engine.kv_load_ns,
+                     &engine->kv_load_ns);
+        explain_load(n, "the same for each token", e->sc->engine.kv_load_token_ns,
+                     &engine->kv_load_token_ns);
+    }
     if (e->first_tier < KVC_LOWER_TIERS && !e->sc->tiers[0].present)
         explain_link(n, e, "host link", gpu->host_link, NULL);
     for (uint32_t k = 0; k < KVC_LOWER_TIERS; k++) {

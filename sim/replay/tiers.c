@@ -156,7 +156,7 @@ static void transfer_free(struct kvc_engine *e, uint32_t transfer)
 }
 
 static void start_load(struct kvc_engine *e, uint32_t job, uint32_t t,
-                       const struct kvc_reach *reach, uint64_t tokens)
+                       const struct kvc_reach *reach, uint64_t tokens, uint64_t ahead_ns)
 {
     struct kvc_tier *tier = &e->tiers[t];
     struct kvc_job *j = &e->jobs[job];
@@ -172,13 +172,15 @@ static void start_load(struct kvc_engine *e, uint32_t job, uint32_t t,
     if (i == KVC_NONE)
         return;
     kvc_pool_hold(&tier->pools[instance], kvc_engine_path(e, j->leaf, 0), read.from, read.to);
-    kvc_tiers_move_up(e, i, tokens * e->token_bytes);
+    kvc_tiers_move_up(e, i, tokens * e->token_bytes, ahead_ns);
     j->loads++;
 }
 
 void kvc_tiers_load(struct kvc_engine *e, uint32_t job, const struct kvc_reach *reach)
 {
     uint64_t at = reach->usable;
+    uint64_t ahead_ns = e->sc->engine.kv_load_ns +
+                        (reach->tokens - reach->usable) * e->sc->engine.kv_load_token_ns;
     for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++) {
         uint64_t end = (uint64_t)reach->end[t] * e->block_tokens;
         if (reach->end[t] == reach->start[t])
@@ -187,7 +189,7 @@ void kvc_tiers_load(struct kvc_engine *e, uint32_t job, const struct kvc_reach *
             end = reach->tokens;
         if (end <= at)
             continue;
-        start_load(e, job, t, reach, end - at);
+        start_load(e, job, t, reach, end - at, ahead_ns);
         at = end;
     }
 }

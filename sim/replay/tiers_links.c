@@ -22,14 +22,14 @@ static uint32_t own_link(const struct kvc_tier *tier, const uint32_t *links,
     return links[tier->config->scope == KVC_CLUSTER ? x->replica : x->instance];
 }
 
-void kvc_tiers_move_up(struct kvc_engine *e, uint32_t transfer, uint64_t bytes)
+void kvc_tiers_move_up(struct kvc_engine *e, uint32_t transfer, uint64_t bytes, uint64_t ahead_ns)
 {
     struct kvc_transfer *x = &e->transfers[transfer];
     const struct kvc_replica *r = &e->replicas[x->replica];
     struct kvc_tier *tier = &e->tiers[x->tier];
-    struct kvc_flow_spec spec = {.tag = transfer, .bytes = bytes,
-                                 .latency_ns = kvc_link_ahead_ns(&tier->read_use, bytes)};
+    struct kvc_flow_spec spec = {.tag = transfer, .bytes = bytes};
 
+    spec.latency_ns = ahead_ns + kvc_link_ahead_ns(&tier->read_use, bytes);
     tier->read_bytes += bytes;
     if (tier->read_link)
         spec.path[spec.n_path++] = own_link(tier, tier->read_link, x);

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "models/profiles.h"
 #include "models/user_profile.h"
 #include "policies/plugins/plugin.h"
 #include "policies/policies.h"
@@ -274,7 +275,7 @@ bool kvc_scenario_text(const struct kvc_scenario *s, const struct kvc_scenario_k
                        size_t size)
 {
     const char *at = (const char *)s + key->offset;
-    bool optional = !key->default_text[0] || key->default_text[0] == '(';
+    bool optional = !key->default_text[0];
     uint64_t whole = 0;
     uint32_t narrow;
     double real;
@@ -351,6 +352,16 @@ static void derive_tier(struct kvc_scenario *s, size_t i)
     }
 }
 
+/* What a load costs in the engine whose times are used. */
+static void derive_loads(struct kvc_scenario *s)
+{
+    const struct kvc_engine_profile *engine = kvc_engine_find(s->engine.backend);
+    if (engine && !given(s, "engine.kv_load_time"))
+        s->engine.kv_load_ns = (uint64_t)(engine->kv_load_ns.value + 0.5);
+    if (engine && !given(s, "engine.kv_load_token_time"))
+        s->engine.kv_load_token_ns = (uint64_t)(engine->kv_load_token_ns.value + 0.5);
+}
+
 /* SGLang's chunk and static share of memory, from the GPU's MiB (ServerArgs; CUDA graphs of up to
  * 256 sequences assumed). */
 static void derive_sglang(struct kvc_scenario *s, const struct kvc_gpu *gpu)
@@ -404,6 +415,7 @@ static enum kvc_status derive(struct kvc_scenario *s, struct kvc_error *err)
     for (size_t i = 0; i < 3 && st == KVC_OK; i++)
         derive_tier(s, i);
     derive_batch(s);
+    derive_loads(s);
     if (!s->weights_dtype[0]) {
         const struct kvc_llm *llm = s->model[0] ? kvc_llm_find(s->model) : NULL;
         snprintf(s->weights_dtype, sizeof(s->weights_dtype), "%s",

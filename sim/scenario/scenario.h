@@ -90,6 +90,7 @@ struct kvc_scenario {
         uint64_t kv_cache_memory_bytes; /* 0 = derive */
         bool unified_kv;
         double kv_resident, output_inflation;
+        uint64_t kv_load_ns, kv_load_token_ns; /* of a load from below HBM, beside its bytes */
         char order[KVC_SPEC_MAX]; /* who of those that wait is admitted next; "": fcfs */
     } engine;
     struct {

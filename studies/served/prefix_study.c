@@ -54,7 +54,25 @@ static enum kvc_status shift(struct kvc_prefix_study *s, const char *path, struc
     return KVC_OK;
 }
 
-/* A line through what the shortest and the longest row of the tier are off by. */
+static enum kvc_status without_load_cost(struct kvc_scenario *s, struct kvc_error *err)
+{
+    enum kvc_status status = kvc_scenario_set(s, "engine.kv_load_time", "0s", err);
+
+    return status == KVC_OK ? kvc_scenario_set(s, "engine.kv_load_token_time", "0s", err) : status;
+}
+
+/* What a row takes beside its prediction, less what a hit in HBM of that length does. */
+static double beside(const struct kvc_prefix_study *s, const struct kvc_prefix_row *r)
+{
+    double hit = 0;
+
+    for (size_t i = 0; i < s->n; i++)
+        if (s->row[i].which == KVC_PROBE_HBM && s->row[i].tokens == r->tokens)
+            hit = s->row[i].measured_ms - s->row[i].predicted_ms;
+    return r->measured_ms - r->predicted_ms - hit;
+}
+
+/* A line through that of the tier's shortest and longest row. */
 static void fit_load(struct kvc_prefix_study *s, enum kvc_probe_tier tier,
                      struct kvc_prefix_load *out)
 {
@@ -72,8 +90,7 @@ static void fit_load(struct kvc_prefix_study *s, enum kvc_probe_tier tier,
         out->rows = 0;
         return;
     }
-    double low = least->measured_ms - least->predicted_ms;
-    double high = most->measured_ms - most->predicted_ms;
+    double low = beside(s, least), high = beside(s, most);
     double each = (high - low) / ((double)most->tokens - least->tokens);
     out->us_per_token = each * 1e3;
     out->ms = low - each * least->tokens;
@@ -88,16 +105,19 @@ enum kvc_status kvc_prefix_study_run(struct kvc_prefix_study *out, const char *p
                                      struct kvc_error *err)
 {
     struct kvc_csv_table t;
+    struct kvc_scenario own = *scenario;
     bool more = true;
     enum kvc_status status = kvc_csv_table_open(&t, path, err);
 
     memset(out, 0, sizeof *out);
+    if (status == KVC_OK && calibrate & KVC_PREFIX_LOADS)
+        status = without_load_cost(&own, err);
     bool seconds = status == KVC_OK && kvc_csv_table_has(&t, "ttft_p50_s");
     while (status == KVC_OK) {
         status = kvc_csv_table_next(&t, &more, err);
         if (status != KVC_OK || !more)
             break;
-        status = predict(out, &t, seconds, scenario, err);
+        status = predict(out, &t, seconds, &own, err);
     }
     kvc_csv_table_close(&t);
     if (status == KVC_OK && out->n == 0)

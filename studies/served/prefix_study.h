@@ -15,7 +15,7 @@ struct kvc_prefix_row {
     bool calibrated; /* set what it is predicted by, so not scored */
 };
 
-/* What rows of a tier below HBM say beside the prediction; rows 0: fewer than two lengths. */
+/* What rows of a tier below HBM say of a load beside its copy; rows 0: fewer than two lengths. */
 struct kvc_prefix_load {
     size_t rows;
     double ms, us_per_token;
@@ -33,7 +33,8 @@ enum { KVC_PREFIX_HOST = 1, KVC_PREFIX_LOADS = 2 };
 
 /* Columns tokens, tier and ttft_ms or ttft_p50_s. calibrate: with HOST the first row sets what is
  * the same for every request of that engine, front end and host; with LOADS a tier's shortest and
- * longest rows set what a load of it costs once and for each token. */
+ * longest rows set what a load of it costs once and for each token beside its copy, and beside a
+ * hit in HBM of that length where the table has one: in place of engine.kv_load_time and its kin. */
 enum kvc_status kvc_prefix_study_run(struct kvc_prefix_study *out, const char *path,
                                      const struct kvc_scenario *scenario, unsigned calibrate,
                                      struct kvc_error *err);
