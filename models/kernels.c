@@ -484,10 +484,15 @@ static const char *const *moe_keys(enum kvc_dtype dtype)
     return keys[dtype];
 }
 
-/* Routing as in power_law_1.2, which served runs fit best; those on SGLang's Triton kernel, of four
- * models, fit even routing (docs/models.md). */
+/* Routing as in power_law_1.2, which served runs fit best; those on the Triton kernel that SGLang
+ * took from vLLM, of four models, fit even routing (docs/models.md). */
 #define SKEW 1.6
 #define EVEN 1.0
+
+static double skew_of(const char *key)
+{
+    return strstr(key, "fused_moe_triton") || strstr(key, "triton_tritonexperts") ? EVEN : SKEW;
+}
 
 /* All tables of that name in a store which have a shape as near as the nearest one; word: only
  * kernels that are called so. */
@@ -505,7 +510,7 @@ static void gather_moe(const struct kvc_kernel_store *s, int at, const char *nam
             continue;
         double routed[KVC_KERNEL_SITE];
         memcpy(routed, site, sizeof routed);
-        routed[5] = strstr(t->key, "fused_moe_triton") ? EVEN : SKEW;
+        routed[5] = skew_of(t->key);
         answer(s, at, t, routed, &a);
         if (out->n == 0 || a.curve.octaves < out->octaves) {
             out->n = 0;

@@ -149,6 +149,8 @@ struct kvc_step_config {
     bool kernels_alone; /* nothing fitted to whole runs: no launches, no mixed share */
     uint32_t captured_tokens; /* .. those of at most so many tokens; 0: as the engine does by
                                  itself */
+    uint32_t max_seqs; /* most sequences of a step: vLLM by itself captures no more than twice as
+                          many tokens; 0: not stated */
     bool foreign_products; /* matrix products by another engine's kernels, whose tables go first */
     const char *experts_kernel; /* a word in the name of the experts' kernel, whose tables go first;
                                  * NULL: the fastest of the backend's own */

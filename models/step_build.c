@@ -522,6 +522,17 @@ static enum kvc_status build(struct kvc_step_model *m, const struct kvc_step_con
     return status;
 }
 
+/* min(2 max_num_seqs, 512), vllm/config/vllm.py, unless the run was told otherwise. */
+static uint32_t captured_tokens(const struct kvc_step_config *config,
+                                const struct kvc_engine_profile *engine)
+{
+    uint32_t most = (uint32_t)engine->captured_tokens.value;
+
+    if (config->captured_tokens)
+        return config->captured_tokens;
+    return config->max_seqs && config->max_seqs < most / 2 ? 2 * config->max_seqs : most;
+}
+
 enum kvc_status kvc_step_model_create_with(struct kvc_step_model **out,
                                            const struct kvc_step_config *config,
                                            const struct kvc_engine_profile *engine,
@@ -559,8 +570,7 @@ enum kvc_status kvc_step_model_create_with(struct kvc_step_model **out,
         m->last_share = kvc_stage_layers(m->llm.layers, m->stages, s) / (double)m->llm.layers;
         m->most_share = fmax(m->most_share, m->last_share);
     }
-    m->captured_tokens = config->captured_tokens ? config->captured_tokens
-                                                 : (uint32_t)engine->captured_tokens.value;
+    m->captured_tokens = captured_tokens(config, engine);
     m->mixed_factor = 1 + (config->kernels_alone ? 0 : engine->mixed_step_share.value);
     m->host_step = engine->host_per_step_ns.value;
     m->host_sequence = engine->host_per_sequence_ns.value;

@@ -526,6 +526,15 @@ static void captured_steps_have_no_floor(void **state)
     ns = kvc_step_ns(m, &chunk, 1, 4, 400, 5, &host);
     assert_true(ns - host < floor);
     kvc_step_model_destroy(m);
+    config.captured_tokens = 0;
+    config.max_seqs = most / 8; /* .. and by itself not above twice the most sequences */
+    const struct kvc_chunk small[] = {{most / 4 - 3, 0}, {most / 4 - 2, 0}};
+    assert_int_equal(kvc_step_model_create(&m, &config, NULL), KVC_OK);
+    ns = kvc_step_ns(m, &small[0], 1, 3, 300, 4, &host);
+    assert_true(ns - host < floor);
+    ns = kvc_step_ns(m, &small[1], 1, 3, 300, 4, &host);
+    assert_in_range(ns - host, floor - 1, floor + 1);
+    kvc_step_model_destroy(m);
 }
 
 /* The kernels of a step of both take a share longer; of prompts or decodes alone, they don't. */

@@ -53,6 +53,7 @@ static enum kvc_status init_model(struct kvc_engine *e, uint64_t *pages, struct 
                                      .pp = sc->cluster.pp, .ep = sc->cluster.ep,
                                      .dp = sc->cluster.dp,
                                      .kv_resident = sc->engine.kv_resident,
+                                     .max_seqs = sc->engine.max_seqs,
                                      .batch_tokens = sc->engine.max_batched_tokens,
                                      .gpus_per_node = sc->cluster.gpus_per_node};
     config.llm = kvc_llm_find(sc->model);

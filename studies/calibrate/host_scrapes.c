@@ -201,7 +201,7 @@ static enum kvc_status model_of(struct kvc_step_model **out, const struct kvc_sc
     struct kvc_step_config c = {.llm = kvc_llm_find(s->model), .gpu = kvc_gpu_find(s->cluster.gpu),
                                 .backend = backend, .tp = s->cluster.tp,
                                 .pp = s->cluster.pp, .ep = s->cluster.ep,
-                                .dp = s->cluster.dp};
+                                .dp = s->cluster.dp, .max_seqs = s->engine.max_seqs};
 
     if (!kvc_dtype_parse(s->weights_dtype, &c.weights) || !kvc_dtype_parse(s->kv_dtype, &c.kv))
         return kvc_fail(err, KVC_ERR_INPUT, "no such dtype");
