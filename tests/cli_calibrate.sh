@@ -56,8 +56,9 @@ for i in 0 1 2 0; do
     awk -v k=$i -v t=$((at = at + 100000)) 'BEGIN { printf "{\"timestamp\":%d,\"input_length\":2048,\"output_length\":1,\"hash_ids\":[", t
         for (b = 0; b < 4; b++) printf "%s%d", (b ? "," : ""), k * 10 + b; print "]}" }'
 done > "$dir/log.jsonl"
-load() { # arguments of replay: mean load time in ns over the four requests
-    "$kvcast" replay "$dir/log.jsonl" --model llama-3.1-8b --gpu h100-sxm --engine.kv_cache_memory 400MiB --no-bounds --json "$@" 2> "$dir/err" |
+load() { # arguments of replay: mean load time in ns over the four requests, which is the link's alone
+    "$kvcast" replay "$dir/log.jsonl" --model llama-3.1-8b --gpu h100-sxm --engine.kv_cache_memory 400MiB --no-bounds --json \
+        --engine.kv_load_time 0s --engine.kv_load_token_time 0s "$@" 2> "$dir/err" |
         awk -F'[:,]' '/"load"/ { printf "%.0f\n", $2 * 1e6 * 4; exit }'
 }
 # 2047 tokens of 128 KiB, 16 a page: latency + pages x per operation + bytes / rate
