@@ -5,7 +5,7 @@
 
 #include "bench/measure.h"
 
-#define KVC_GPU_BENCH_ABI 2u
+#define KVC_GPU_BENCH_ABI 3u
 #define KVC_GPU_BENCH_ENTRY "kvc_gpu_bench_run"
 
 enum {

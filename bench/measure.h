@@ -10,6 +10,20 @@
 #define KVC_BENCH_REPEATS 15 /* at most */
 #define KVC_BENCH_LEAST_FILE ((uint64_t)32 << 20) /* less may lie in a drive's own cache */
 
+/* What was run, of kernels that step times are made of. */
+struct kvc_bench_kernel {
+    const char *family;       /* as tables are named: "gemm", "generation_attention"; NULL: none */
+    const char *dtype, *name; /* "bfloat16", "fp8"; who made it */
+    bool bound;               /* slower than engines' */
+    uint32_t m, n, k;         /* of products */
+    uint32_t sequences, context, heads, kv_heads, head_dim; /* of attention */
+};
+
+struct kvc_bench_device { /* a GPU */
+    char name[128];
+    double memory_bytes, multiprocessors;
+};
+
 struct kvc_bench_row {
     const char *what;       /* "memory copy", "file read", "file write", "zstd compress",
                                "host to GPU", "gemm", .. */
@@ -23,12 +37,14 @@ struct kvc_bench_row {
     double spread;          /* (largest - smallest) / median of the repeats */
     uint32_t repeats;
     double ratio;           /* of compression; else 0 */
+    struct kvc_bench_kernel kernel;
 };
 
 struct kvc_bench_sink {
     void *user;
     bool (*row)(void *user, const struct kvc_bench_row *row); /* false ends the measuring */
     void (*note)(void *user, const char *text);
+    void (*device)(void *user, const struct kvc_bench_device *device); /* before a GPU's rows */
 };
 
 struct kvc_bench_options {

@@ -8,6 +8,7 @@
 #include "bench/measure.h"
 #include "cli/calibrate/profile_report.h"
 #include "models/models.h"
+#include "models/profiles.h"
 #include "studies/calibrate/profile_write.h"
 
 #include <math.h>
@@ -27,6 +28,10 @@ static const struct kvc_cli_option options[] = {
     {"file-size", "SIZE", "1GiB, quick 256MiB", "of that file"},
     {"link", "NAME", "nvme-gen5-x4", "the link that the file reads are about"},
     {"gpu", "NAME", NULL, "the GPU beside which this is measured ('kvcast show hardware')"},
+    {"like", "NAME", NULL,
+     "in place of --gpu, for one that is not listed: the GPU most like it, whose kernels, scaled "
+     "to what is measured, stand in for all that are not"},
+    {"backend", "NAME", "vllm", "the engine whose kernels those are: vllm, sglang or trtllm"},
     {"device", "N", "0", "which GPU, as CUDA counts them"},
     {"copies", "METHOD", "kernel",
      "whose copies of blocks the profile states: kernel (a gather kernel, as LMCache) or dma (one "
@@ -47,11 +52,14 @@ static const struct {
 struct bench {
     struct kvc_cli *cli;
     const struct kvc_gpu *gpu;
+    bool stands_in; /* for the device, which is another */
+    const char *backend;
     const char *storage; /* link of the file reads */
     FILE *out;           /* the table; NULL: none */
     const char *heading;
     struct kvc_readings readings;
-    struct kvc_json more; /* measurements that are no link's */
+    struct kvc_own_kernels own;
+    struct kvc_json kernels, more; /* measurements of step times, and of neither these nor links */
     struct kvc_text notes;
     size_t rows, noisy;
     bool nomem;
@@ -69,7 +77,8 @@ static void print_row(struct bench *b, const struct kvc_bench_row *r)
         fprintf(b->out, "%s\n", r->what);
     b->heading = r->what;
     if (r->ns > 0 && r->rate > 0)
-        snprintf(value, sizeof value, "%9.2f us  %8.1f TFLOP/s", r->ns / 1e3, r->rate / 1e12);
+        snprintf(value, sizeof value, "%9.2f us  %8.1f %s", r->ns / 1e3,
+                 r->rate / (r->kernel.m ? 1e12 : 1e9), r->kernel.m ? "TFLOP/s" : "GB/s");
     else if (r->ns > 0)
         snprintf(value, sizeof value, "%9.2f us", r->ns / 1e3);
     else
@@ -80,6 +89,37 @@ static void print_row(struct bench *b, const struct kvc_bench_row *r)
         fprintf(b->out, "  packed to %.1f %%", 100 / r->ratio);
     fputc('\n', b->out);
     fflush(b->out);
+}
+
+/* With the columns of 'kvcast calibrate --kernels'. */
+static void add_kernel(struct bench *b, const struct kvc_bench_row *r)
+{
+    const struct kvc_bench_kernel *k = &r->kernel;
+    struct kvc_json *j = &b->kernels;
+
+    kvc_json_open_object(j, NULL);
+    kvc_json_string(j, "family", k->family);
+    kvc_json_string(j, "kernel", k->name);
+    if (k->m) {
+        kvc_json_string(j, "gemm_dtype", k->dtype);
+        kvc_json_u64(j, "m", k->m);
+        kvc_json_u64(j, "n", k->n);
+        kvc_json_u64(j, "k", k->k);
+    } else {
+        kvc_json_string(j, "attn_dtype", "bfloat16");
+        kvc_json_string(j, "kv_cache_dtype", k->dtype);
+        kvc_json_u64(j, "head_dim", k->head_dim);
+        kvc_json_u64(j, "num_heads", k->heads);
+        kvc_json_u64(j, "num_key_value_heads", k->kv_heads);
+        kvc_json_u64(j, "batch_size", k->sequences);
+        kvc_json_u64(j, "isl", k->context);
+        kvc_json_u64(j, "step", 0);
+    }
+    if (k->bound)
+        kvc_json_bool(j, "bound", true);
+    kvc_json_double(j, "ns", kvc_readings_rounded(r->ns));
+    kvc_json_double(j, "spread", kvc_readings_rounded(r->spread));
+    kvc_json_close(j);
 }
 
 static void add_more(struct bench *b, const struct kvc_bench_row *r)
@@ -110,6 +150,19 @@ static void take_note(void *user, const char *text)
         kvc_text_addf(&b->notes, "%s\n", text);
 }
 
+static void take_device(void *user, const struct kvc_bench_device *d)
+{
+    struct bench *b = user;
+    struct kvc_readings_device *to = &b->readings.device;
+
+    if (!b->stands_in)
+        return;
+    snprintf(to->gpu, sizeof to->gpu, "%s", b->gpu->id);
+    snprintf(to->name, sizeof to->name, "%s", d->name);
+    to->memory_bytes = d->memory_bytes;
+    to->multiprocessors = d->multiprocessors;
+}
+
 static bool take_row(void *user, const struct kvc_bench_row *r)
 {
     struct bench *b = user;
@@ -122,7 +175,10 @@ static bool take_row(void *user, const struct kvc_bench_row *r)
     if (r->link && !link)
         take_note(b, "the host link is not in the profile's links: name its GPU with --gpu");
     if (!link) {
-        add_more(b, r);
+        if (r->kernel.family)
+            add_kernel(b, r);
+        else
+            add_more(b, r);
         return true;
     }
     struct kvc_reading reading = {.direction = r->write ? KVC_FROM_GPU : KVC_TOWARDS_GPU,
@@ -167,7 +223,8 @@ static int read_options(struct bench *b, struct kvc_bench_options *o)
 {
     const char *size = kvc_cli_value(b->cli, "file-size"), *gpu = kvc_cli_value(b->cli, "gpu");
     const char *link = kvc_cli_value(b->cli, "link"), *device = kvc_cli_value(b->cli, "device");
-    const char *copies = kvc_cli_value(b->cli, "copies");
+    const char *copies = kvc_cli_value(b->cli, "copies"), *like = kvc_cli_value(b->cli, "like");
+    const char *backend = kvc_cli_value(b->cli, "backend");
     struct kvc_error err = {0};
     uint64_t n = 0;
 
@@ -180,9 +237,16 @@ static int read_options(struct bench *b, struct kvc_bench_options *o)
     if (size && o->file_bytes < KVC_BENCH_LEAST_FILE)
         return kvc_cli_usage(b->cli, "--file-size %s: a file below 32 MiB may lie in the drive's "
                                      "own cache; give more", size);
-    if (gpu && !(b->gpu = kvc_gpu_find(gpu)))
+    if (gpu && like)
+        return kvc_cli_usage(b->cli, "--gpu says which GPU this is, --like that it is none of "
+                                     "those listed: give one of them");
+    if ((gpu || like) && !(b->gpu = kvc_gpu_find(gpu ? gpu : like)))
         return kvc_cli_usage(b->cli, "no GPU is called %s ('kvcast show hardware' lists them)",
-                             gpu);
+                             gpu ? gpu : like);
+    if (backend && !kvc_engine_find(backend))
+        return kvc_cli_usage(b->cli, "--backend %s: vllm, sglang or trtllm is expected", backend);
+    b->backend = backend ? kvc_engine_find(backend)->backend : "vllm";
+    b->stands_in = like != NULL;
     if (link && !kvc_link_find(link))
         return kvc_cli_usage(b->cli, "no link is called %s ('kvcast show link' lists them)", link);
     if (device && (kvc_parse_u64(device, "device", &n, NULL) != KVC_OK || n > 1023))
@@ -237,7 +301,7 @@ static void put_machine(struct bench *b, struct kvc_json *j, bool quick)
 static enum kvc_status run_parts(struct bench *b, const struct kvc_bench_options *o,
                                  struct kvc_error *err)
 {
-    const struct kvc_bench_sink sink = {b, take_row, take_note};
+    const struct kvc_bench_sink sink = {b, take_row, take_note, take_device};
     const char *only = kvc_cli_value(b->cli, "only");
 
     for (size_t i = 0; i < N_PARTS; i++) {
@@ -256,13 +320,37 @@ static enum kvc_status run_parts(struct bench *b, const struct kvc_bench_options
     return KVC_OK;
 }
 
+/* What was measured becomes what a profile's kernels become. */
+static enum kvc_status fit_kernels(struct bench *b, struct kvc_error *err)
+{
+    struct kvc_readings *r = &b->readings;
+    struct kvc_jval *list = NULL;
+    enum kvc_status status = KVC_OK;
+
+    kvc_json_close(&b->kernels);
+    if (b->kernels.failed)
+        return kvc_fail_nomem(err);
+    status = kvc_json_parse(&list, b->kernels.buf, b->kernels.len, false, "this machine", 1, err);
+    for (const struct kvc_jval *v = list ? kvc_jval_first(list) : NULL; v && status == KVC_OK;
+         v = kvc_jval_next(v))
+        status = kvc_readings_kernel(r, v, err);
+    kvc_json_free(list);
+    if (r->n_kernels && !b->gpu)
+        take_note(b, "step times take no notice of kernels of an unnamed GPU: name it with --gpu, "
+                     "or the one that it is most like with --like");
+    if (status != KVC_OK || !r->n_kernels || !b->gpu)
+        return status;
+    return kvc_own_kernels_fit(&b->own, r->kernel, r->n_kernels, b->gpu, b->backend, b->stands_in,
+                               "kvcast bench", err);
+}
+
 static enum kvc_status finish(struct bench *b, bool quick, const char *out, struct kvc_error *err)
 {
     struct kvc_link_fits links = {0};
     struct kvc_json machine;
     struct kvc_profile_parts p = {.gpu = b->gpu ? b->gpu->id : NULL, .readings = &b->readings,
-                                  .links = &links};
-    enum kvc_status status = KVC_OK;
+                                  .links = &links, .kernels = &b->own};
+    enum kvc_status status = fit_kernels(b, err);
     char *profile = NULL;
 
     kvc_json_init(&machine, true);
@@ -270,7 +358,7 @@ static enum kvc_status finish(struct bench *b, bool quick, const char *out, stru
     kvc_json_close(&b->more);
     p.machine = machine.buf;
     p.more = b->more.buf;
-    if (machine.failed || b->more.failed)
+    if (status == KVC_OK && (machine.failed || b->more.failed))
         status = kvc_fail_nomem(err);
     if (status == KVC_OK && b->readings.n)
         status = kvc_link_fits_run(&links, &b->readings, b->gpu ? b->gpu->host_link : NULL, err);
@@ -282,6 +370,7 @@ static enum kvc_status finish(struct bench *b, bool quick, const char *out, stru
         status = kvc_profile_put(profile, "-", err);
     if (status == KVC_OK && b->out) {
         kvc_profile_print_links(b->out, &links);
+        kvc_profile_print_kernels(b->out, &b->own);
         if (b->notes.buf)
             fprintf(b->out, "Notes\n%s", b->notes.buf);
     }
@@ -307,6 +396,8 @@ static int run(struct kvc_cli *cli)
     b.out = kvc_cli_quiet(cli) ? NULL : on_stdout ? stderr : stdout;
     kvc_json_init(&b.more, true);
     kvc_json_open_array(&b.more, NULL);
+    kvc_json_init(&b.kernels, false);
+    kvc_json_open_array(&b.kernels, NULL);
     enum kvc_status status = out ? kvc_outfile_try(out, &err) : KVC_OK;
     if (status == KVC_OK && !kvc_grow((void **)&b.readings.file, &b.readings.cap_files, 1,
                                       sizeof *b.readings.file))
@@ -319,7 +410,9 @@ static int run(struct kvc_cli *cli)
     if (status == KVC_OK)
         status = finish(&b, o.quick, out, &err);
     kvc_readings_clear(&b.readings);
+    kvc_own_kernels_clear(&b.own);
     kvc_json_clear(&b.more);
+    kvc_json_clear(&b.kernels);
     kvc_text_clear(&b.notes);
     return status == KVC_OK ? KVC_EXIT_OK : kvc_cli_fail(cli, &err);
 }
@@ -338,9 +431,13 @@ const struct kvc_cli_command kvc_cmd_bench = {
         "like. Built with 'make cuda', on a machine with a GPU: copies between host and GPU in one "
         "piece and in blocks, matrix products, paged decode attention and conversion to fp8. Every "
         "figure is the median of its repeats; their spread stands beside it.\n"
-        "The profile states what the storage and the host link take, fitted as 'kvcast calibrate' "
-        "does, and holds all measurements. A scenario names it with --profile.\n\n"
-        "kvcast bench --dir /mnt/nvme0 --gpu h100-sxm -o my.json",
+        "The profile states what the storage, the host link and the GPU's kernels take, fitted as "
+        "'kvcast calibrate' does, and holds all measurements. A scenario names it with --profile.\n"
+        "\nkvcast bench --dir /mnt/nvme0 --gpu h100-sxm -o my.json\n\n"
+        "A GPU that 'kvcast show hardware' does not list, from its kernels to a replay:\n"
+        "make cuda\n"
+        "kvcast bench --like rtx-pro-6000 -o my.json\n"
+        "kvcast replay log.jsonl --model llama-3.1-8b --gpu rtx-pro-6000 --profile my.json",
     .options = options,
     .outputs = outputs,
     .run = run,

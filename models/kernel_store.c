@@ -19,14 +19,12 @@ void kvc_kernel_store_clear(struct kvc_kernel_store *store)
 static enum kvc_status read_tables(struct kvc_kernel_store *out, const struct kvc_jval *doc,
                                    const char *file, struct kvc_error *err)
 {
-    const char *schema = kvc_profile_string(doc, "schema");
     const char *version = kvc_profile_string(doc, "version");
     const struct kvc_jval *array = kvc_jval_member(doc, "tables");
 
-    if (!schema || strcmp(schema, "kvcast.kernels.v2") != 0 || !array)
-        return kvc_fail_at(err, KVC_ERR_INPUT, file, 1, "schema",
-                           "not a kernel profile (kvcast.kernels.v2); 'kvcast calibrate --kernels' "
-                           "writes them");
+    if (!array)
+        return kvc_fail_at(err, KVC_ERR_INPUT, file, kvc_jval_line(doc), "tables",
+                           "no list of kernel tables, as 'kvcast calibrate --kernels' writes it");
     snprintf(out->version, sizeof out->version, "%s", version ? version : "");
     for (const struct kvc_jval *v = kvc_jval_first(array); v; v = kvc_jval_next(v)) {
         struct kvc_kernel_tables *t = &out->tables;
@@ -40,6 +38,17 @@ static enum kvc_status read_tables(struct kvc_kernel_store *out, const struct kv
     return KVC_OK;
 }
 
+enum kvc_status kvc_kernel_store_read(struct kvc_kernel_store *out, const struct kvc_jval *v,
+                                      const char *file, struct kvc_error *err)
+{
+    memset(out, 0, sizeof *out);
+    snprintf(out->file, sizeof out->file, "%s", file);
+    enum kvc_status status = read_tables(out, v, file, err);
+    if (status != KVC_OK)
+        kvc_kernel_store_clear(out);
+    return status;
+}
+
 enum kvc_status kvc_kernel_store_parse(struct kvc_kernel_store *out, const char *text, size_t n,
                                        const char *file, struct kvc_error *err)
 {
@@ -49,11 +58,14 @@ enum kvc_status kvc_kernel_store_parse(struct kvc_kernel_store *out, const char 
     memset(out, 0, sizeof *out);
     if (status != KVC_OK)
         return status;
-    snprintf(out->file, sizeof out->file, "%s", file);
-    status = read_tables(out, doc, file, err);
+    const char *schema = kvc_profile_string(doc, "schema");
+    if (!schema || strcmp(schema, KVC_KERNELS_SCHEMA) != 0)
+        status = kvc_fail_at(err, KVC_ERR_INPUT, file, 1, "schema",
+                             "not a kernel profile (" KVC_KERNELS_SCHEMA "); 'kvcast calibrate "
+                             "--kernels' writes them");
+    else
+        status = kvc_kernel_store_read(out, doc, file, err);
     kvc_json_free(doc);
-    if (status != KVC_OK)
-        kvc_kernel_store_clear(out);
     return status;
 }
 
@@ -97,7 +109,7 @@ char *kvc_kernel_store_text(const struct kvc_kernel_tables *tables,
 
     kvc_json_init(&j, true);
     kvc_json_open_object(&j, NULL);
-    kvc_json_string(&j, "schema", "kvcast.kernels.v2");
+    kvc_json_string(&j, "schema", KVC_KERNELS_SCHEMA);
     kvc_json_string(&j, "gpu", profile->gpu);
     kvc_json_string(&j, "backend", profile->backend);
     kvc_json_string(&j, "version", profile->version);

@@ -5,6 +5,8 @@
 
 #include "models/kernel_fit.h"
 
+#define KVC_KERNELS_SCHEMA "kvcast.kernels.v2"
+
 struct kvc_kernel_store {
     struct kvc_kernel_tables tables;
     struct kvc_peaks peaks;    /* of the GPU asked for */
@@ -21,6 +23,9 @@ enum kvc_status kvc_kernel_store_load(struct kvc_kernel_store *out, const struct
 enum kvc_status kvc_kernel_store_borrow(struct kvc_kernel_store *out, const struct kvc_gpu *gpu,
                                         const char *like, const char *backend,
                                         struct kvc_error *err);
+/* Of an object that holds "tables". */
+enum kvc_status kvc_kernel_store_read(struct kvc_kernel_store *out, const struct kvc_jval *v,
+                                      const char *file, struct kvc_error *err);
 /* Tables of a profile's text, as kvc_kernel_store_text writes it. */
 enum kvc_status kvc_kernel_store_parse(struct kvc_kernel_store *out, const char *text, size_t n,
                                        const char *file, struct kvc_error *err);

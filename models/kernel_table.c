@@ -252,6 +252,14 @@ static void write_knots(const struct kvc_kernel_table *t, struct kvc_json *j)
     kvc_json_close(j);
 }
 
+static void write_most(const struct kvc_kernel_table *t, struct kvc_json *j)
+{
+    kvc_json_open_array(j, "measured_to");
+    for (size_t a = 0; a < t->family->n_axes; a++)
+        kvc_json_double(j, NULL, t->most[a]);
+    kvc_json_close(j);
+}
+
 void kvc_kernel_table_write(const struct kvc_kernel_table *t, struct kvc_json *j)
 {
     double weight_step[KVC_KERNEL_RANK], row_step[KVC_KERNEL_RANK + 1];
@@ -267,6 +275,8 @@ void kvc_kernel_table_write(const struct kvc_kernel_table *t, struct kvc_json *j
     kvc_json_string(j, "kind", t->kind);
     kvc_json_string(j, "source", t->source);
     kvc_json_string(j, "range", t->family->claim);
+    if (t->most[0] > 0)
+        write_most(t, j);
     write_error(j, "residual", &t->fitted);
     write_error(j, "residual_random_split", &t->random);
     write_error(j, "residual_shape_split", &t->shape);
@@ -445,6 +455,9 @@ enum kvc_status kvc_kernel_table_read(struct kvc_kernel_table *t, const struct k
     read_error(v, "residual", &t->fitted);
     read_error(v, "residual_random_split", &t->random);
     read_error(v, "residual_shape_split", &t->shape);
+    if (kvc_jval_member(v, "measured_to") &&
+        !(read_numbers(v, "measured_to", t->most, KVC_KERNEL_AXES, &n) && n == t->family->n_axes))
+        goto broken;
     if (!read_numbers(v, "constants", t->constants, KVC_KERNEL_CONSTANTS, &n) ||
         n != t->family->n_constants ||
         !read_numbers(v, "params", t->params, KVC_KERNEL_PARAMS, &n))

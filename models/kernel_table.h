@@ -23,6 +23,8 @@ struct kvc_kernel_table {
     double constants[KVC_KERNEL_CONSTANTS], params[KVC_KERNEL_PARAMS];
     size_t n_knots[KVC_KERNEL_AXES]; /* 1 where the family has no second axis */
     double *knot[KVC_KERNEL_AXES];   /* natural logarithms, ascending */
+    /* largest values of the axes among rows of one's own; 0: the knots say */
+    double most[KVC_KERNEL_AXES];
     size_t n_sites, n_cells, rank;
     double *site;      /* [n_sites][KVC_KERNEL_PLACE], see kvc_kernel_place */
     /* Square of what two shapes are expected to differ by: a constant, then per squared octave. */

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
-enum { OWN, OWN_FOREIGN, LIKE, LIKE_FOREIGN, OWN_NCCL, LIKE_NCCL, STORES };
+enum { USERS, OWN, OWN_FOREIGN, LIKE, LIKE_FOREIGN, OWN_NCCL, LIKE_NCCL, STORES };
 
 struct used {
     char name[48], value[96], source[256];
@@ -21,6 +21,8 @@ struct kvc_kernels {
     struct kvc_kernel_store store[STORES];
     bool tried[STORES], there[STORES];
     enum kvc_status status; /* of a load that failed, not of one that found nothing */
+    const struct kvc_kernel_store *users; /* NULL: none */
+    double users_off;
     struct used used[32];
     size_t n_used;
 };
@@ -35,6 +37,8 @@ static const char *foreign_backend(const char *backend)
 
 static const struct kvc_kernel_store *store_at(struct kvc_kernels *k, int i)
 {
+    if (i == USERS)
+        return k->users;
     bool like = i == LIKE || i == LIKE_FOREIGN || i == LIKE_NCCL;
     const char *gpu = like ? k->gpu->kernels_like : k->gpu->id;
     const char *backend = i == OWN_NCCL || i == LIKE_NCCL       ? "nccl"
@@ -74,6 +78,16 @@ enum kvc_status kvc_kernels_load(struct kvc_kernels **out, const struct kvc_gpu 
     return KVC_OK;
 }
 
+void kvc_kernels_put_first(struct kvc_kernels *kernels, const struct kvc_kernel_store *own)
+{
+    kernels->users = own;
+}
+
+double kvc_kernels_users_off(const struct kvc_kernels *kernels)
+{
+    return kernels->users_off;
+}
+
 void kvc_kernels_destroy(struct kvc_kernels *kernels)
 {
     if (!kernels)
@@ -100,6 +114,8 @@ static void note(struct kvc_kernels *k, const char *name, const struct kvc_kerne
     const struct kvc_kernel_table *t = a->curve.table;
     struct used u;
 
+    if (a->users && t->shape.rows && t->shape.mape > k->users_off)
+        k->users_off = t->shape.mape;
     memset(&u, 0, sizeof u);
     snprintf(u.name, sizeof u.name, "%s", name);
     if (t->shape.rows)
@@ -136,7 +152,8 @@ static void answer(const struct kvc_kernel_store *s, int i, const struct kvc_ker
                    const double *site, struct kvc_kernel_answer *out)
 {
     *out = (struct kvc_kernel_answer){.peaks = s->peaks, .exact = true, .borrowed = s->borrowed,
-                                      .foreign = i == OWN_FOREIGN || i == LIKE_FOREIGN};
+                                      .foreign = i == OWN_FOREIGN || i == LIKE_FOREIGN,
+                                      .users = i == USERS};
     kvc_kernel_curve_at(t, site, &out->curve);
 }
 
@@ -152,11 +169,11 @@ double kvc_kernel_answer_ns(const struct kvc_kernel_answer *a, double first, dou
 static bool find_key(struct kvc_kernels *k, const char *family, const char *key,
                      bool foreign_first, const double *site, struct kvc_kernel_answer *out)
 {
-    static const int usual[] = {OWN, LIKE, OWN_FOREIGN, LIKE_FOREIGN};
-    static const int other[] = {OWN_FOREIGN, OWN, LIKE_FOREIGN, LIKE};
+    static const int usual[] = {USERS, OWN, LIKE, OWN_FOREIGN, LIKE_FOREIGN};
+    static const int other[] = {USERS, OWN_FOREIGN, OWN, LIKE_FOREIGN, LIKE};
     const struct kvc_kernel_family *f = kvc_kernel_family_find(family);
 
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 5; i++) {
         int at = foreign_first ? other[i] : usual[i];
         const struct kvc_kernel_store *s = store_at(k, at);
         const struct kvc_kernel_table *t = s ? kvc_kernel_store_find(s, f, key) : NULL;
@@ -225,7 +242,7 @@ enum kvc_status kvc_kernels_gemm(struct kvc_kernels *kernels, enum kvc_dtype dty
                   : which == 1 ? a->peaks.fp8_flops : a->peaks.bf16_flops;
     out->flops_ns = 1e9 * 2.0 * n * k / peak;
     out->weight_ns = 1e9 * weights / a->peaks.bytes_per_s;
-    out->minus_ns = engine->fuses_quantise
+    out->minus_ns = engine->fuses_quantise && !a->users
                         ? quantise_ns(a->foreign ? foreign_backend(kernels->backend)
                                                  : kernels->backend, dtype)
                         : 0;
@@ -268,9 +285,9 @@ static bool find_heads(struct kvc_kernels *k, const char *family, const struct k
 {
     const struct kvc_kernel_family *f = kvc_kernel_family_find(family);
     const double site[KVC_KERNEL_SITE] = {h->heads, h->kv_heads};
-    static const int order[] = {OWN, LIKE, OWN_FOREIGN, LIKE_FOREIGN};
+    static const int order[] = {USERS, OWN, LIKE, OWN_FOREIGN, LIKE_FOREIGN};
 
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 5; i++) {
         const struct kvc_kernel_store *s = store_at(k, order[i]);
         const struct kvc_kernel_table *best = NULL;
         double least = HUGE_VAL;
@@ -282,7 +299,7 @@ static bool find_heads(struct kvc_kernels *k, const char *family, const struct k
                 best = t;
             }
         }
-        if (!best)
+        if (!best || (order[i] == USERS && least > 0)) /* another size than the user measured */
             continue;
         answer(s, order[i], best, site, out);
         out->curve.params[1] = h->dim;
@@ -343,9 +360,9 @@ static bool find_linear(struct kvc_kernels *k, const char *family, const char *p
                         const char *word, const double *site, struct kvc_kernel_answer *out)
 {
     const struct kvc_kernel_family *f = kvc_kernel_family_find(family);
-    static const int order[] = {OWN, LIKE, OWN_FOREIGN, LIKE_FOREIGN};
+    static const int order[] = {USERS, OWN, LIKE, OWN_FOREIGN, LIKE_FOREIGN};
 
-    for (size_t i = 0; f && i < 4; i++) {
+    for (size_t i = 0; f && i < 5; i++) {
         const struct kvc_kernel_store *s = store_at(k, order[i]);
         const struct kvc_kernel_table *best = NULL;
         for (size_t j = 0; s && j < s->tables.n; j++) {
@@ -435,8 +452,10 @@ bool kvc_kernels_allreduce(struct kvc_kernels *kernels, uint32_t gpus, double cu
     bool like = like_link(kernels);
 
     memset(out, 0, sizeof *out);
-    if (!find_collective(kernels, like ? LIKE : OWN, "custom_allreduce", gpus, &graph) ||
-        (!find_collective(kernels, OWN_NCCL, "nccl", gpus, &nccl) &&
+    if ((!find_collective(kernels, USERS, "custom_allreduce", gpus, &graph) &&
+         !find_collective(kernels, like ? LIKE : OWN, "custom_allreduce", gpus, &graph)) ||
+        (!find_collective(kernels, USERS, "nccl", gpus, &nccl) &&
+         !find_collective(kernels, OWN_NCCL, "nccl", gpus, &nccl) &&
          !(like && find_collective(kernels, LIKE_NCCL, "nccl", gpus, &nccl))))
         return false;
     /* Far below the link (L40S: 1 GB/s of 32 among eight) says more of that machine than of
@@ -527,14 +546,14 @@ bool kvc_kernels_moe(struct kvc_kernels *kernels, enum kvc_dtype dtype, bool nar
 {
     const double site[KVC_KERNEL_SITE] = {llm->hidden, (double)llm->expert_intermediate / tp,
                                           llm->top_k,  llm->experts, ep};
-    static const int order[] = {OWN, LIKE};
+    static const int order[] = {USERS, OWN, LIKE};
     const char *const *name = moe_keys(dtype);
 
     memset(out, 0, sizeof *out);
-    for (int at = OWN; (narrow || kernel) && at <= LIKE_FOREIGN && out->n == 0; at++)
+    for (int at = USERS; (narrow || kernel) && at <= LIKE_FOREIGN && out->n == 0; at++)
         if (store_at(kernels, at))
             gather_moe(store_at(kernels, at), at, name[0], kernel ? kernel : "", site, out);
-    for (size_t i = 0; i < 2 && out->n == 0; i++) {
+    for (size_t i = 0; i < 3 && out->n == 0; i++) {
         const struct kvc_kernel_store *s = store_at(kernels, order[i]);
         for (size_t j = 0; s && j < 2 && name[j]; j++)
             if (out->n == 0 || out->octaves > 0)

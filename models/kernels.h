@@ -9,11 +9,17 @@
 
 struct kvc_kernels; /* tables are loaded when first asked for */
 
-/* Own tables come first, then this GPU's of another backend, then those of the GPU like it.
+/* The user's tables come first, then own ones, then those of the GPU like it, then another
+ * backend's.
  * KVC_ERR_UNSUPPORTED: none of them exists. */
 enum kvc_status kvc_kernels_load(struct kvc_kernels **out, const struct kvc_gpu *gpu,
                                  const char *backend, struct kvc_error *err);
 void kvc_kernels_destroy(struct kvc_kernels *kernels);
+/* Tables of the user's own, which then come before all others; they outlive kernels. */
+void kvc_kernels_put_first(struct kvc_kernels *kernels, const struct kvc_kernel_store *own);
+/* Of their tables asked for so far, how far off the worst is on shapes left out, in the mean,
+ * percent; 0: none was. */
+double kvc_kernels_users_off(const struct kvc_kernels *kernels);
 /* Whether everything asked for so far could be loaded: when memory ran out, answers fell back. */
 enum kvc_status kvc_kernels_status(const struct kvc_kernels *kernels, struct kvc_error *err);
 /* Whether this GPU was measured with this backend. */
@@ -25,6 +31,7 @@ struct kvc_kernel_answer {
     bool exact;    /* head size, window, dtype as asked for */
     bool borrowed; /* another GPU's table */
     bool foreign;  /* another backend's */
+    bool users;    /* a table of the user's own */
     bool narrowed; /* another dtype's, with the bytes of these weights */
 };
 double kvc_kernel_answer_ns(const struct kvc_kernel_answer *a, double first, double second);

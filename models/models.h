@@ -136,6 +136,7 @@ enum kvc_dtype kvc_llm_plain_dtype(const struct kvc_llm *llm, enum kvc_dtype wei
 
 /* ---- time of a step ---- */
 
+struct kvc_user_profile;
 struct kvc_step_config {
     const struct kvc_llm *llm;
     const struct kvc_gpu *gpu;
@@ -158,6 +159,7 @@ struct kvc_step_config {
     double kv_resident;  /* share of the tokens that eviction of tokens keeps; 0: all */
     uint32_t batch_tokens;  /* pp > 1: most tokens of a batch; 0: 8192 */
     uint32_t gpus_per_node; /* pp > 1: what stages share without a network; 0: all GPUs */
+    const struct kvc_user_profile *user; /* whose kernels go first; NULL: none; outlives the model */
 };
 
 struct kvc_step_model;

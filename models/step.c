@@ -234,6 +234,8 @@ static void widen(struct kvc_time_band *b, double ttft, double tpot, const char 
     b->widened = why;
 }
 
+#define TABLES_OFF 10 /* percent; what tables miss up to there is in the bands of served runs */
+
 /* How much wider is assumed: the form of a past held to 6..10 % of attention on RTX PRO 6000, and
  * attention is a part of a prefill; beyond the tables nothing is known. */
 void kvc_step_band(const struct kvc_step_model *model, uint32_t flags, struct kvc_time_band *out)
@@ -248,6 +250,10 @@ void kvc_step_band(const struct kvc_step_model *model, uint32_t flags, struct kv
     out->regime = !known ? "assumed" : model->llm.experts ? "moe" : "dense";
     if (!model->measured || model->borrowed)
         widen(out, 1.25, 1.25, "another GPU's kernels, as shares of this one's peaks");
+    double off = kvc_kernels_users_off(model->kernels);
+    if (off > TABLES_OFF)
+        widen(out, 1 + off / 100, 1 + off / 100,
+              "kernels of the profile, by what they miss of shapes left out");
     if (flags & KVC_STEP_OUTSIDE)
         widen(out, 1.25, 1.25, "tokens, sequences or context beyond the measured tables");
     else if (flags & KVC_STEP_PAST)

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "models/step_model.h"
+#include "models/user_profile.h"
 
 #define MAX_GEMMS 16
 #define PCIE_BELOW 1e11 /* bytes/s of a link between GPUs */
@@ -22,7 +23,8 @@ struct products {
 void kvc_step_ends(const struct kvc_kernel_answer *a, size_t axis, uint64_t *most)
 {
     const struct kvc_kernel_table *t = a->curve.table;
-    double last = t->n_cells ? exp(t->knot[axis][t->n_knots[axis] - 1]) : HUGE_VAL;
+    double last = t->most[axis] > 0 ? t->most[axis] /* rows of one's own end before the base's */
+                  : t->n_cells ? exp(t->knot[axis][t->n_knots[axis] - 1]) : HUGE_VAL;
 
     if (last + 0.5 < (double)*most)
         *most = (uint64_t)(last + 0.5);
@@ -577,6 +579,8 @@ enum kvc_status kvc_step_model_create_with(struct kvc_step_model **out,
     m->host_prefill = engine->host_per_prefill_step_ns.value;
     m->weight_bytes_per_rank = weight_bytes(m);
     status = kvc_kernels_load(&m->kernels, config->gpu, engine->backend, err);
+    if (status == KVC_OK)
+        kvc_kernels_put_first(m->kernels, kvc_user_kernels(config->user, engine->backend));
     if (status == KVC_OK)
         status = build(m, config, err);
     if (status != KVC_OK) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "models/user_profile.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -10,12 +11,17 @@
 
 struct kvc_user_profile { /* strings point into the document */
     struct kvc_jval *doc;
-    const struct kvc_jval *links, *engines; /* NULL: none */
+    const struct kvc_jval *links, *engines, *gpus; /* NULL: none */
     const char *gpu;
+    const char *backend;            /* of the kernels; NULL: any */
+    struct kvc_kernel_store kernels;
+    struct kvc_gpu *own;            /* one for each of gpus, as the file has it */
+    size_t n_own;
     char digest[24];
 };
 
 #define LINK(field) #field, offsetof(struct kvc_link_profile, field)
+#define GPU(field) #field, offsetof(struct kvc_gpu, field)
 #define ENGINE(field) #field, offsetof(struct kvc_engine_profile, field)
 
 const struct kvc_user_figure kvc_user_link_figures[] = {
@@ -38,6 +44,20 @@ const struct kvc_user_figure kvc_user_engine_figures[] = {
     {ENGINE(host_per_sequence_ns), 0, 10e9},
     {ENGINE(host_per_prefill_step_ns), 0, 10e9},
     {ENGINE(front_end_ns), 0, 60e9},
+    {NULL, 0, 0, 0},
+};
+
+const struct kvc_user_figure kvc_user_gpu_figures[] = {
+    {GPU(memory_bytes), 1e9, 1e13},
+    {GPU(hbm_bytes_per_s), 1e10, 1e15},
+    {GPU(bf16_flops), 1e12, 1e18},
+    {GPU(fp8_flops), 0, 1e18},
+    {GPU(fp4_flops), 0, 1e18},
+    {GPU(tdp_w), 0, 1e5},
+    {GPU(usd_per_hour), 0, 1e4},
+    {GPU(nic_bytes_per_s), 0, 1e13},
+    {GPU(gpu_link_bytes_per_s), 1e8, 1e14},
+    {GPU(multiprocessors), 1, 1e5},
     {NULL, 0, 0, 0},
 };
 
@@ -86,6 +106,7 @@ static bool is_figure(const struct kvc_user_figure *list, const char *key)
 /* A list of objects, each named by its member called id, which one of names must equal. */
 struct list {
     const char *key, *id;
+    const char *text; /* a further member, a text; NULL: none */
     const char *const *names;
     const struct kvc_user_figure *figures;
 };
@@ -109,7 +130,10 @@ static enum kvc_status check_entry(const struct kvc_jval *entry, const struct li
                            near ? near : l->names[0]);
     }
     for (const struct kvc_jval *v = kvc_jval_first(entry); v; v = kvc_jval_next(v))
-        if (strcmp(kvc_jval_key(v), l->id) != 0 && !is_figure(l->figures, kvc_jval_key(v)))
+        if (l->text && strcmp(kvc_jval_key(v), l->text) == 0) {
+            if (!kvc_jval_string(v) || !*kvc_jval_string(v))
+                return bad(v, file, l->text, "a name, in quotes", err);
+        } else if (strcmp(kvc_jval_key(v), l->id) != 0 && !is_figure(l->figures, kvc_jval_key(v)))
             return bad(v, file, kvc_jval_key(v), "no figure of this name", err);
     for (const struct kvc_user_figure *f = l->figures; f->key && status == KVC_OK; f++)
         status = check_figure(entry, f, file, err);
@@ -136,8 +160,9 @@ static enum kvc_status check_list(const struct kvc_jval *doc, const struct list 
 static enum kvc_status check_keys(const struct kvc_jval *doc, const char *file,
                                   struct kvc_error *err)
 {
-    static const char *const keys[] = {"schema", "version", "gpu", "links", "engines", "machine",
-                                       "measurements", "other_measurements", NULL};
+    static const char *const keys[] = {"schema", "version", "gpu", "gpus", "kernels", "links",
+                                       "engines", "machine", "measurements", "kernel_measurements",
+                                       "other_measurements", NULL};
 
     for (const struct kvc_jval *v = kvc_jval_first(doc); v; v = kvc_jval_next(v)) {
         size_t i = 0;
@@ -152,14 +177,31 @@ static enum kvc_status check_keys(const struct kvc_jval *doc, const char *file,
     return KVC_OK;
 }
 
+/* "kernels" is what a file of tables is, without its schema. */
+static enum kvc_status read_kernels(struct kvc_user_profile *p, bool alone, const char *file,
+                                    struct kvc_error *err)
+{
+    const struct kvc_jval *v = alone ? p->doc : kvc_jval_member(p->doc, "kernels");
+    const struct kvc_jval *backend = v ? kvc_jval_member(v, "backend") : NULL;
+
+    if (!v)
+        return KVC_OK;
+    p->backend = kvc_profile_string(v, "backend");
+    if (backend && !p->backend)
+        return bad(backend, file, "backend", "the name of an engine, in quotes", err);
+    return kvc_kernel_store_read(&p->kernels, v, file, err);
+}
+
 static enum kvc_status check(struct kvc_user_profile *p, const char *file, struct kvc_error *err)
 {
     const char *schema = kvc_profile_string(p->doc, "schema");
-    const struct list links = {"links", "name", kvc_link_names(), kvc_user_link_figures};
-    const struct list engines = {"engines", "backend", kvc_engine_names(),
+    bool kernels_alone = schema && strcmp(schema, KVC_KERNELS_SCHEMA) == 0;
+    const struct list links = {"links", "name", NULL, kvc_link_names(), kvc_user_link_figures};
+    const struct list gpus = {"gpus", "name", "device", kvc_gpu_names(), kvc_user_gpu_figures};
+    const struct list engines = {"engines", "backend", NULL, kvc_engine_names(),
                                  kvc_user_engine_figures};
 
-    if (!schema || strcmp(schema, KVC_PROFILE_SCHEMA) != 0)
+    if (!schema || (strcmp(schema, KVC_PROFILE_SCHEMA) != 0 && !kernels_alone))
         return kvc_fail_at(err, KVC_ERR_INPUT, file, 1, "schema",
                            "not a profile of measured figures (schema " KVC_PROFILE_SCHEMA
                            "), as 'kvcast calibrate' and 'kvcast bench' write it%s%.64s",
@@ -175,51 +217,14 @@ static enum kvc_status check(struct kvc_user_profile *p, const char *file, struc
                            "'%.64s' is not known%s%s", p->gpu, near ? "; did you mean " : "",
                            near ? near : "");
     }
-    enum kvc_status status = check_keys(p->doc, file, err);
+    enum kvc_status status = kernels_alone ? KVC_OK : check_keys(p->doc, file, err);
     if (status == KVC_OK)
         status = check_list(p->doc, &links, &p->links, file, err);
-    return status == KVC_OK ? check_list(p->doc, &engines, &p->engines, file, err) : status;
-}
-
-enum kvc_status kvc_user_profile_parse(struct kvc_user_profile **out, const char *text, size_t n,
-                                       const char *file, struct kvc_error *err)
-{
-    struct kvc_user_profile *p = kvc_calloc(1, sizeof *p);
-    struct kvc_digest digest;
-    enum kvc_status status = p ? kvc_profiles_ready(err) : kvc_fail_nomem(err);
-
     if (status == KVC_OK)
-        status = kvc_json_parse(&p->doc, text, n, true, file, 1, err);
+        status = check_list(p->doc, &gpus, &p->gpus, file, err);
     if (status == KVC_OK)
-        status = check(p, file, err);
-    if (status != KVC_OK) {
-        kvc_user_profile_destroy(p);
-        return status;
-    }
-    kvc_digest_init(&digest);
-    kvc_digest_add(&digest, text, n);
-    kvc_digest_hex(&digest, p->digest);
-    *out = p;
-    return KVC_OK;
-}
-
-void kvc_user_profile_destroy(struct kvc_user_profile *p)
-{
-    if (p)
-        kvc_json_free(p->doc);
-    kvc_free(p);
-}
-
-/* ---- what it says ---- */
-
-const char *kvc_user_profile_gpu(const struct kvc_user_profile *p)
-{
-    return p->gpu ? p->gpu : "";
-}
-
-const char *kvc_user_profile_digest(const struct kvc_user_profile *p)
-{
-    return p->digest;
+        status = check_list(p->doc, &engines, &p->engines, file, err);
+    return status == KVC_OK ? read_kernels(p, kernels_alone, file, err) : status;
 }
 
 /* Of several entries of a name a later one wins, figure by figure. */
@@ -235,6 +240,104 @@ static void overlay(const struct kvc_jval *list, const char *id, const char *nam
                 memcpy((char *)profile + f->offset, &figure, sizeof figure);
         }
     }
+}
+
+static bool has_tables(const struct kvc_gpu *gpu)
+{
+    char name[128];
+
+    snprintf(name, sizeof name, "tables_%s_vllm.json", gpu->id);
+    return kvc_blob_find(name) != NULL;
+}
+
+/* A device that stands behind another's name has no tables of its own. */
+static void build_gpu(struct kvc_gpu *g, const struct kvc_jval *gpus, const struct kvc_jval *v)
+{
+    const struct kvc_gpu *base = kvc_gpu_find(kvc_profile_string(v, "name"));
+    const char *device = kvc_profile_string(v, "device");
+
+    *g = *base;
+    overlay(gpus, "name", base->id, kvc_user_gpu_figures, g);
+    if (!device)
+        return;
+    for (const struct kvc_user_figure *f = kvc_user_gpu_figures; f->key; f++) {
+        struct kvc_figure *of = (struct kvc_figure *)(void *)((char *)g + f->offset);
+        const struct kvc_figure *was =
+            (const struct kvc_figure *)(const void *)((const char *)base + f->offset);
+        if (of->source == was->source) {
+            of->kind = "assumed";
+            of->source = "not stated in the profile: that of the GPU which the device is most like";
+        }
+    }
+    g->id = g->name = device;
+    g->also = NULL;
+    g->kernels_measured = false;
+    if (has_tables(base))
+        g->kernels_like = base->id;
+}
+
+static enum kvc_status build_gpus(struct kvc_user_profile *p, struct kvc_error *err)
+{
+    size_t n = p->gpus ? kvc_jval_count(p->gpus) : 0;
+
+    p->own = kvc_calloc(n + 1, sizeof *p->own);
+    if (!p->own)
+        return kvc_fail_nomem(err);
+    for (const struct kvc_jval *v = n ? kvc_jval_first(p->gpus) : NULL; v; v = kvc_jval_next(v))
+        build_gpu(&p->own[p->n_own++], p->gpus, v);
+    const struct kvc_gpu *gpu = p->gpu ? kvc_user_gpu(p, p->gpu) : NULL;
+    if (p->kernels.tables.n && !gpu)
+        return kvc_fail_at(err, KVC_ERR_INPUT, p->kernels.file, 0, "gpu",
+                           "kernels are a GPU's: say which ('kvcast show hardware' lists them)");
+    if (gpu)
+        p->kernels.peaks = kvc_peaks_of(gpu);
+    return KVC_OK;
+}
+
+enum kvc_status kvc_user_profile_parse(struct kvc_user_profile **out, const char *text, size_t n,
+                                       const char *file, struct kvc_error *err)
+{
+    struct kvc_user_profile *p = kvc_calloc(1, sizeof *p);
+    struct kvc_digest digest;
+    enum kvc_status status = p ? kvc_profiles_ready(err) : kvc_fail_nomem(err);
+
+    if (status == KVC_OK)
+        status = kvc_json_parse(&p->doc, text, n, true, file, 1, err);
+    if (status == KVC_OK)
+        status = check(p, file, err);
+    if (status == KVC_OK)
+        status = build_gpus(p, err);
+    if (status != KVC_OK) {
+        kvc_user_profile_destroy(p);
+        return status;
+    }
+    kvc_digest_init(&digest);
+    kvc_digest_add(&digest, text, n);
+    kvc_digest_hex(&digest, p->digest);
+    *out = p;
+    return KVC_OK;
+}
+
+void kvc_user_profile_destroy(struct kvc_user_profile *p)
+{
+    if (!p)
+        return;
+    kvc_kernel_store_clear(&p->kernels);
+    kvc_free(p->own);
+    kvc_json_free(p->doc);
+    kvc_free(p);
+}
+
+/* ---- what it says ---- */
+
+const char *kvc_user_profile_gpu(const struct kvc_user_profile *p)
+{
+    return p->gpu ? p->gpu : "";
+}
+
+const char *kvc_user_profile_digest(const struct kvc_user_profile *p)
+{
+    return p->digest;
 }
 
 bool kvc_user_link(const struct kvc_user_profile *p, const char *name,
@@ -266,4 +369,23 @@ bool kvc_user_engine(const struct kvc_user_profile *p, const char *backend,
     if (p)
         overlay(p->engines, "backend", base->backend, kvc_user_engine_figures, out);
     return true;
+}
+
+const struct kvc_gpu *kvc_user_gpu(const struct kvc_user_profile *p, const char *name)
+{
+    const struct kvc_jval *v = p && p->gpus ? kvc_jval_first(p->gpus) : NULL;
+    const struct kvc_gpu *base = kvc_gpu_find(name), *own = base;
+
+    for (size_t i = 0; base && v; v = kvc_jval_next(v), i++)
+        if (kvc_gpu_find(kvc_profile_string(v, "name")) == base)
+            own = &p->own[i];
+    return own;
+}
+
+const struct kvc_kernel_store *kvc_user_kernels(const struct kvc_user_profile *p,
+                                                const char *backend)
+{
+    bool its = p && (!p->backend || kvc_name_equal(p->backend, backend));
+
+    return its && p->kernels.tables.n ? &p->kernels : NULL;
 }

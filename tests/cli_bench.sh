@@ -44,6 +44,8 @@ refused "parts are known ones" 2 "memory, files, zstd and gpu" bench --only disk
 refused "no folder" 1 "/nonexistent" bench --only files --dir /nonexistent
 refused "a file that a drive would cache" 2 "32 MiB" bench --only files --dir "$dir/drive" --file-size 1MiB
 refused "a link that there is not" 2 "show link" bench --link sata
+refused "a GPU is one or is like one" 2 "give one of them" bench --gpu l40s --like l40s
+refused "an engine that there is not" 2 "vllm, sglang or trtllm" bench --like l40s --backend tgi
 refused "it reads no files" 2 "calibrate" bench "$dir/log.jsonl"
 sh tools/cuda.sh /nonexistent/nvcc 2> "$dir/err"
 [ $? = 1 ] && grep -q 'cuda-nvcc' "$dir/err" && grep -q 'libcublas-dev' "$dir/err"

@@ -185,6 +185,28 @@ head -2 "$dir/rows.csv" > "$dir/row.csv"
 refused "one engine row is too few, and the file is named" 3 "row.csv: . of its rows of vllm" calibrate --rows "$dir/row.csv"
 refused "another engine's scrape between" 3 "another engine than" calibrate --prometheus "$dir/m0" --prometheus "$dir/g1" $served -o "$dir/x.json"
 
+# a GPU that no list has: matrix products of one that reaches 300 TFLOP/s and 1.7 TB/s, 4 us to launch
+awk 'function ns(m, n, k, t, b) { t = 2 * m * n * k / 3e14; b = 2 * (m * k + n * k + m * n) / 1.7e12; return 4000 + 1e9 * (t > b ? t : b) }
+    BEGIN { printf "{\"schema\": \"kvcast.profile.v1\", \"gpu\": \"l40s\", \"gpus\": [{\"name\": \"l40s\", \"device\": \"A New GPU\", \"memory_bytes\": {\"value\": 9.6e10, \"kind\": \"measured\", \"source\": \"CUDA\"}}], \"kernel_measurements\": ["
+    split("28672 4096 6144 4096 8192", n); split("4096 14336 4096 4096 8192", k)
+    for (s = 1; s <= 5; s++) for (m = 16; m <= 16384; m *= 4)
+        printf "%s{\"family\": \"gemm\", \"gemm_dtype\": \"bfloat16\", \"m\": %d, \"n\": %d, \"k\": %d, \"ns\": %.1f}\n", (s > 1 || m > 16 ? "," : ""), m, n[s], k[s], ns(m, n[s], k[s])
+    print ", {\"family\": \"gem\", \"ns\": 1}]}" }' > "$dir/box.json"
+"$kvcast" calibrate "$dir/box.json" -o "$dir/gpu.json" > "$dir/out" 2> "$dir/err" && grep -q '^  a table of their own, .* off on shapes left out' "$dir/out" &&
+    grep -q 'box.json: line 31: no kernel.s time: there is no such family' "$dir/out" && grep -q '"measured_to": \[16384\]' "$dir/gpu.json"
+report $? "kernels of a GPU that is not listed become tables"
+"$kvcast" replay "$dir/run.jsonl" --model llama-3.1-8b --gpu l40s --profile "$dir/gpu.json" --no-bounds --report "$dir/out" --quiet > "$dir/err" 2>&1 &&
+    grep -q 'x A New GPU' "$dir/out" && grep -q 'kernels_of_profile' "$dir/out" && grep -q 'kvcast calibrate, 30 rows' "$dir/out"
+report $? "which a replay takes, and says of whom the others are"
+"$kvcast" calibrate "$dir/gpu.json" "$dir/box.json" -o "$dir/again.json" > "$dir/out" 2> "$dir/err" && grep -q ' bfloat16: 30 rows of 5 shapes' "$dir/out"
+report $? "and that can be fitted again, the same rows once"
+{ echo gemm_dtype,m,n,k,latency; for m in 1 2 4 8 16 32 64 128; do for w in 1024 2048 4096; do echo "bfloat16,$m,$w,4096,0.0$((10 + w / 256))"; done; done; } > "$dir/h100_sxm__gemm__vllm__1.csv"
+"$kvcast" calibrate --kernels "$dir/h100_sxm__gemm__vllm__1.csv" -o "$dir/tables.json" > "$dir/out" 2> "$dir/err" &&
+    "$kvcast" replay "$dir/run.jsonl" $served --profile "$dir/tables.json" --no-bounds --report "$dir/out" --quiet > "$dir/err" 2>&1 && grep -q 'h100_sxm gemm vllm 1' "$dir/out"
+report $? "a file of kernel tables is a profile, too"
+sed 's/"gpu": "l40s", "gpus": .*"kernel_m/"kernel_m/' "$dir/box.json" > "$dir/nobody.json"
+refused "kernels of no GPU" 2 "name.* with --gpu\|say which with --gpu" calibrate "$dir/nobody.json" -o "$dir/x.json"
+
 refused "one scrape tells nothing" 2 "two scrapes" calibrate --prometheus "$dir/m0" $served -o "$dir/x.json"
 refused "scrapes in the wrong order" 3 "in order of time" calibrate --prometheus "$dir/m1" --prometheus "$dir/m0" $served -o "$dir/x.json"
 refused "no scrape at all" 3 "no metric of vLLM" calibrate --prometheus "$dir/nvb.txt" --prometheus "$dir/m0" $served -o "$dir/x.json"

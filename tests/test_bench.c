@@ -129,7 +129,7 @@ static void a_sink_can_stop_it(void **state)
 {
     struct heard h = {0, 1e18};
     const struct kvc_bench_options o = {.quick = true};
-    const struct kvc_bench_sink sink = {&h, hear, say};
+    const struct kvc_bench_sink sink = {.user = &h, .row = hear, .note = say};
     (void)state;
     assert_int_equal(kvc_bench_zstd(&o, &sink, NULL), KVC_ERR_CANCELLED);
     assert_int_equal(h.rows, 2);

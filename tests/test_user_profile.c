@@ -32,7 +32,18 @@ static void what_is_wrong_is_named(void **state)
     } c[] = {
         {"{", "", ""},
         {"{}", "schema", "kvcast calibrate"},
-        {"{\"schema\": \"kvcast.kernels.v2\"}", "schema", "but kvcast.kernels.v2"},
+        {"{\"schema\": \"kvcast.replay.v1\"}", "schema", "but kvcast.replay.v1"},
+        {"{\"schema\": \"kvcast.kernels.v2\", \"gpu\": \"l40s\"}", "tables",
+         "calibrate --kernels"},
+        {"{\"schema\": \"kvcast.profile.v1\", \"gpus\": [{\"name\": \"l40s\", "
+         "\"device\": 1}]}", "device", "in quotes"},
+        {"{\"schema\": \"kvcast.profile.v1\", \"gpus\": [{\"name\": \"l40z\"}]}",
+         "name", "did you mean"},
+        {"{\"schema\": \"kvcast.profile.v1\", \"kernels\": {\"tables\": [{}]}}",
+         "tables", "kernel table"},
+        {"{\"schema\": \"kvcast.profile.v1\", \"kernels\": {\"tables\": [{\"family\": \"gemm\", "
+         "\"key\": \"fp8\", \"kind\": \"measured\", \"source\": \"-\", "
+         "\"constants\": [1, 1, 1], \"params\": [1, 1, 1, 0]}]}}", "gpu", "a GPU's"},
         {"{\"schema\": \"kvcast.profile.v1\", \"gpu\": \"h100\"}", "gpu", "'h100'"},
         {"{\"schema\": \"kvcast.profile.v1\", \"gpu\": 100}", "gpu", "in quotes"},
         {"{\"schema\": \"kvcast.profile.v1\", \"link\": []}", "link", "did you mean links"},

@@ -149,6 +149,15 @@ static void measure_one(const bench &b, int sequences, int context)
     });
     struct kvc_bench_row row = {};
     row.what = "paged decode attention (plain kernel, bf16 KV, 32 heads, 8 KV heads)";
+    row.kernel.family = "generation_attention";
+    row.kernel.dtype = "bfloat16";
+    row.kernel.name = "plain";
+    row.kernel.bound = true;
+    row.kernel.sequences = static_cast<uint32_t>(sequences);
+    row.kernel.context = static_cast<uint32_t>(context);
+    row.kernel.heads = static_cast<uint32_t>(heads);
+    row.kernel.kv_heads = KV_HEADS;
+    row.kernel.head_dim = DIM;
     b.tell(row, std::to_string(sequences) + " sequences of " + std::to_string(context) + " tokens",
            seconds, 4.0 * static_cast<double>(elements), 0);
 }
@@ -156,7 +165,7 @@ static void measure_one(const bench &b, int sequences, int context)
 void measure_attention(const bench &b)
 {
     for (int sequences = 1; sequences <= 256; sequences *= b.o->quick ? 16 : 4)
-        for (int context = 1024; context <= 16384; context *= b.o->quick ? 16 : 4)
+        for (int context = 1024; context <= 65536; context *= b.o->quick ? 16 : 4)
             measure_one(b, sequences, context);
 }
 

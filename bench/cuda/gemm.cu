@@ -95,6 +95,12 @@ static bool measure_one(const bench &b, const library &lib, const product &p, co
                  "a product");
     });
     row.what = "gemm";
+    row.kernel.family = "gemm";
+    row.kernel.dtype = width == 2 ? "bfloat16" : "fp8";
+    row.kernel.name = "cublaslt";
+    row.kernel.m = static_cast<uint32_t>(p.m);
+    row.kernel.n = static_cast<uint32_t>(p.n);
+    row.kernel.k = static_cast<uint32_t>(p.k);
     b.tell(row, std::string(width == 2 ? "bf16" : "fp8") + " m " + std::to_string(p.m) + ", n " +
            std::to_string(p.n) + ", k " + std::to_string(p.k), seconds, 0, flops);
     return true;
@@ -112,7 +118,7 @@ void measure_gemm(const bench &b)
     for (cudaDataType_t type : {CUDA_R_16BF, CUDA_R_8F_E4M3}) {
         bool has = true;
         for (int s = 0; s < (b.o->quick ? 1 : 5) && has; s++)
-            for (int m = 16; m <= 8192 && has; m *= b.o->quick ? 8 : 4)
+            for (int m = 16; m <= 16384 && has; m *= b.o->quick ? 8 : 4)
                 has = measure_one(b, lib, {m, shapes[s][0], shapes[s][1], type}, scale.as<float>());
         if (!has)
             b.note("this GPU has no fp8 products");

@@ -95,7 +95,7 @@ void bench::tell(struct kvc_bench_row row, const std::string &how, std::vector<d
     row.spread = (seconds.back() - seconds.front()) / median;
     if (bytes > 0)
         row.rate = bytes / median;
-    else
+    if (bytes <= 0 || row.kernel.family)
         row.ns = median * 1e9;
     if (flops > 0)
         row.rate = flops / median;
@@ -105,6 +105,12 @@ void bench::tell(struct kvc_bench_row row, const std::string &how, std::vector<d
 
 static void run(bench &b)
 {
+    struct kvc_bench_device device = {};
+
+    std::snprintf(device.name, sizeof device.name, "%s", b.device.name);
+    device.memory_bytes = static_cast<double>(b.device.totalGlobalMem);
+    device.multiprocessors = b.device.multiProcessorCount;
+    b.sink->device(b.sink->user, &device);
     b.note(std::string("GPU: ") + b.device.name + ", " +
            std::to_string(b.device.multiProcessorCount) + " processors, " +
            std::to_string(b.device.totalGlobalMem >> 20) + " MiB");

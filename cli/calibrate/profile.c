@@ -26,6 +26,7 @@ struct job {
     struct kvc_measured_log log;
     struct kvc_readings readings;
     struct kvc_link_fits links;
+    struct kvc_own_kernels own;
     struct kvc_host_fit host;
     bool has_host;
     char *profile;
@@ -105,12 +106,34 @@ static enum kvc_status read_files(struct job *j, struct kvc_error *err)
     return status;
 }
 
+/* The GPU that is named, else the one that a profile among the files is of. */
+static const char *gpu_of(const struct job *j)
+{
+    return j->scenario->cluster.gpu[0] ? j->scenario->cluster.gpu : j->readings.device.gpu;
+}
+
+static enum kvc_status fit_kernels(struct job *j, struct kvc_error *err)
+{
+    struct kvc_readings *r = &j->readings;
+    const struct kvc_gpu *gpu = kvc_gpu_find(gpu_of(j));
+    const struct kvc_readings_device *d = &r->device;
+
+    if (!r->n_kernels)
+        return KVC_OK;
+    if (!gpu)
+        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "gpu",
+                           "the kernels in these files are of a GPU that none of them names: say "
+                           "which with --gpu ('kvcast show hardware' lists them)");
+    return kvc_own_kernels_fit(&j->own, r->kernel, r->n_kernels, gpu, j->scenario->engine.backend,
+                               d->name[0] && kvc_gpu_find(d->gpu) == gpu, "kvcast calibrate", err);
+}
+
 static enum kvc_status fit_links(struct job *j, struct kvc_error *err)
 {
-    const struct kvc_gpu *gpu = kvc_gpu_find(j->scenario->cluster.gpu);
     enum kvc_status status = read_files(j, err);
+    const struct kvc_gpu *gpu = status == KVC_OK ? kvc_gpu_find(gpu_of(j)) : NULL;
 
-    if (status == KVC_OK && j->readings.n_files)
+    if (status == KVC_OK && j->readings.n)
         status = kvc_link_fits_run(&j->links, &j->readings, gpu ? gpu->host_link : NULL, err);
     return status;
 }
@@ -198,6 +221,7 @@ static void print_host(FILE *out, const struct kvc_host_fit *h)
 static void print_report(FILE *out, const struct job *j)
 {
     kvc_profile_print_links(out, &j->links);
+    kvc_profile_print_kernels(out, &j->own);
     if (j->has_host)
         print_host(out, &j->host);
     if (j->readings.notes.buf)
@@ -210,7 +234,7 @@ static enum kvc_status write_profile(struct job *j, const char *path, double dep
                                      struct kvc_error *err)
 {
     struct kvc_profile_parts parts = {
-        .gpu = j->scenario->cluster.gpu, .readings = &j->readings, .links = &j->links,
+        .gpu = gpu_of(j), .kernels = &j->own, .readings = &j->readings, .links = &j->links,
         .queue_depth = depth, .host = j->has_host ? &j->host : NULL};
     enum kvc_status status = j->profile ? KVC_OK : kvc_profile_text(&j->profile, &parts, err);
 
@@ -256,6 +280,8 @@ int kvc_calibrate_profile(struct kvc_cli *cli)
     if (status == KVC_OK)
         status = fit_links(&j, &err);
     if (status == KVC_OK)
+        status = fit_kernels(&j, &err);
+    if (status == KVC_OK)
         status = fit_host(&j, &err);
     if (status == KVC_OK && out)
         status = write_profile(&j, out, depth, &err);
@@ -265,6 +291,7 @@ int kvc_calibrate_profile(struct kvc_cli *cli)
     if (status == KVC_OK && !kvc_cli_quiet(cli))
         print_report(on_stdout ? stderr : stdout, &j);
     kvc_link_fits_clear(&j.links);
+    kvc_own_kernels_clear(&j.own);
     kvc_readings_clear(&j.readings);
     kvc_host_fit_clear(&j.host);
     kvc_measured_log_clear(&j.log);

@@ -70,6 +70,63 @@ void kvc_profile_print_links(FILE *out, const struct kvc_link_fits *fits)
                 kvc_link_both_rate(&fits->both[i]) * 1e-9, fits->both[i].sources.buf);
 }
 
+static void print_ranges(FILE *out, const struct kvc_own_kernel *k)
+{
+    for (size_t a = 0; a < k->family->n_axes; a++)
+        fprintf(out, "%s %.6g to %.6g", a ? " x" : ";", k->least[a], k->most[a]);
+    fprintf(out, " (%s)\n", k->family->x);
+}
+
+static void print_way(FILE *out, const struct kvc_own_kernel *k)
+{
+    const char *apart = k->shapes > 1 ? "shapes" : "rows";
+
+    switch (k->way) {
+    case KVC_OWN_TABLE:
+        fputs("  a table of their own", out);
+        if (isfinite(k->table_off))
+            fprintf(out, ", %.2g %% off on %s left out", k->table_off, apart);
+        if (isfinite(k->rescaled_off))
+            fprintf(out, " (%s's shapes: %.2g %%)", k->base, k->rescaled_off);
+        break;
+    case KVC_OWN_RESCALED:
+        fprintf(out, "  %s's shapes with these constants", k->base);
+        if (isfinite(k->rescaled_off))
+            fprintf(out, ", %.2g %% off on %s left out", k->rescaled_off, apart);
+        if (isfinite(k->table_off))
+            fprintf(out, " (a table of their own: %.2g %%)", k->table_off);
+        break;
+    case KVC_OWN_BOUND:
+        fprintf(out, "  plain kernels, %.0f %% slower than %s's would be here: step times take "
+                "those", k->slower * 100, k->base);
+        break;
+    case KVC_OWN_TOO_FEW:
+        fputs("  fewer than eight, and no table to lean on: step times do not use them", out);
+    }
+    fputc('\n', out);
+}
+
+void kvc_profile_print_kernels(FILE *out, const struct kvc_own_kernels *own)
+{
+    for (size_t i = 0; i < own->n; i++) {
+        const struct kvc_own_kernel *k = &own->kernel[i];
+        fprintf(out, "%s, %s: %zu rows of %zu shape%s", k->family->name, k->key, k->rows,
+                k->shapes, k->shapes == 1 ? "" : "s");
+        print_ranges(out, k);
+        print_way(out, k);
+        if (k->way != KVC_OWN_RESCALED)
+            continue;
+        for (size_t c = 0; c < k->fit.n_constants; c++)
+            kvc_profile_print_constant(out, &k->fit.constant[c], false, c ? 100 : 1e-3,
+                                       c ? "%" : "us");
+        kvc_profile_print_quality(out, &k->fit);
+    }
+    if (own->told.bf16_flops > 0)
+        fprintf(out, "Peaks by which those kernels take what was measured: bf16 %.4g, fp8 %.4g "
+                "TFLOP/s, memory %.4g GB/s\n", own->peaks.bf16_flops / 1e12,
+                own->peaks.fp8_flops / 1e12, own->peaks.bytes_per_s / 1e9);
+}
+
 enum kvc_status kvc_profile_put(const char *profile, const char *path, struct kvc_error *err)
 {
     struct kvc_outfile *o;

@@ -3,6 +3,7 @@
 #ifndef KVC_CLI_PROFILE_REPORT_H
 #define KVC_CLI_PROFILE_REPORT_H
 
+#include "models/own_kernels.h"
 #include "studies/calibrate/link_fit.h"
 
 #include <stdio.h>
@@ -14,6 +15,8 @@ void kvc_profile_print_constant(FILE *out, const struct kvc_fit_constant *c, boo
 void kvc_profile_print_quality(FILE *out, const struct kvc_measured_fit *f);
 /* All links of a fit. */
 void kvc_profile_print_links(FILE *out, const struct kvc_link_fits *fits);
+/* What became of the rows of a GPU's kernels. */
+void kvc_profile_print_kernels(FILE *out, const struct kvc_own_kernels *own);
 enum kvc_status kvc_profile_put(const char *profile, const char *path, struct kvc_error *err);
 
 #endif

@@ -9,6 +9,7 @@
 #include "sim/replay/collect.h"
 
 #include "base/units.h"
+#include "models/user_profile.h"
 
 #include <math.h>
 
@@ -62,7 +63,7 @@ static void share_cost(struct kvc_result *r, double tiers_usd, double gpu_usd, d
 void kvc_collect_cost(const struct kvc_engine *e, struct kvc_result *r)
 {
     const struct kvc_scenario *sc = e->sc;
-    const struct kvc_gpu *gpu = kvc_gpu_find(sc->cluster.gpu);
+    const struct kvc_gpu *gpu = kvc_user_gpu(e->user, sc->cluster.gpu);
     const struct kvc_prices *p = kvc_prices_default();
     double gpus_per_replica = (double)sc->cluster.tp * sc->cluster.pp;
     double gpus = gpus_per_replica * e->n_replicas;

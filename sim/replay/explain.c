@@ -67,10 +67,11 @@ static void price(struct notes *n, const char *name, double given, struct kvc_fi
            isnan(given) ? profile.source : "given in the scenario");
 }
 
-static void explain_prices(struct notes *n, const struct kvc_scenario *sc)
+static void explain_prices(struct notes *n, const struct kvc_engine *e)
 {
+    const struct kvc_scenario *sc = e->sc;
     const struct kvc_prices *p = kvc_prices_default();
-    const struct kvc_gpu *gpu = kvc_gpu_find(sc->cluster.gpu);
+    const struct kvc_gpu *gpu = kvc_user_gpu(e->user, sc->cluster.gpu);
     price(n, "GPU rental", sc->prices.gpu_hour_usd, gpu->usd_per_hour, "USD per GPU and hour");
     if (sc->tiers[0].present)
         price(n, "DRAM", sc->prices.dram_gb_month_usd, p->dram_gb_month_usd,
@@ -155,7 +156,7 @@ static void explain_load(struct notes *n, const char *name, uint64_t ns,
 
 static void explain_tiers(struct notes *n, const struct kvc_engine *e)
 {
-    const struct kvc_gpu *gpu = kvc_gpu_find(e->sc->cluster.gpu);
+    const struct kvc_gpu *gpu = kvc_user_gpu(e->user, e->sc->cluster.gpu);
     const struct kvc_engine_profile *engine = kvc_engine_find(e->sc->engine.backend);
     if (e->first_tier < KVC_LOWER_TIERS) {
         explain_load(n, "load from below HBM, beside its transfer", e->sc->engine.kv_load_ns,
@@ -319,7 +320,8 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
     if (kvc_llm_find(e->sc->model)->window_layers && !e->sc->engine.unified_kv)
         warn(n, "window_kv", "This model has sliding-window layers; the KV they hold for each running "
                              "sequence is not taken off the room for KV, which is then too large.");
-    const struct kvc_figure *between = &kvc_gpu_find(e->sc->cluster.gpu)->gpu_link_bytes_per_s;
+    const struct kvc_gpu *gpu = kvc_user_gpu(e->user, e->sc->cluster.gpu);
+    const struct kvc_figure *between = &gpu->gpu_link_bytes_per_s;
     if (e->sc->cluster.tp > 1 && between->value < SLOW_GPU_LINK)
         warn(n, "slow_gpu_link", "Tensor parallelism over %.0f GB/s between GPUs (%s): all-reduces "
                                  "take much of each step. Fewer GPUs a replica may serve more.",
@@ -336,7 +338,13 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
 /* How far the times can be trusted. */
 static void warn_kernels(struct notes *n, const struct kvc_engine *e)
 {
-    if (!kvc_gpu_find(e->sc->cluster.gpu)->kernels_measured)
+    const struct kvc_gpu *gpu = kvc_user_gpu(e->user, e->sc->cluster.gpu);
+    if (!gpu->kernels_measured && kvc_user_kernels(e->user, e->sc->engine.backend))
+        warn(n, "kernels_of_profile",
+             "Of this GPU (%s) only what the profile measured is known: all other kernels are those of "
+             "%s, as shares of the peaks that the profile states, and the band is wide.", gpu->name,
+             gpu->kernels_like);
+    else if (!gpu->kernels_measured)
         warn(n, "kernels_assumed", "Few or no kernels were measured on this GPU: times are another "
                                    "GPU's, as shares of this one's peaks, or closed forms, and the "
                                    "band is wide.");
@@ -394,7 +402,7 @@ enum kvc_status kvc_collect_explain(const struct kvc_engine *e, struct kvc_resul
     struct kvc_trace_stats stats;
     kvc_trace_stats(e->trace, &stats);
     const struct kvc_llm *llm = kvc_llm_find(e->sc->model);
-    const struct kvc_gpu *gpu = kvc_gpu_find(e->sc->cluster.gpu);
+    const struct kvc_gpu *gpu = kvc_user_gpu(e->user, e->sc->cluster.gpu);
     uint32_t gpus = e->sc->cluster.tp * e->sc->cluster.pp;
     uint32_t replicas = e->sc->cluster.replicas, ranks = e->sc->cluster.dp;
     snprintf(r->title, sizeof(r->title), "%s %s, KV %s, on %u x %s (%u replica%s of %u%s)",
@@ -404,7 +412,7 @@ enum kvc_status kvc_collect_explain(const struct kvc_engine *e, struct kvc_resul
     explain_traffic(&n, e, &stats);
     kvc_step_explain(e->model, assume, &n);
     explain_tiers(&n, e);
-    explain_prices(&n, e->sc);
+    explain_prices(&n, e);
     warn_traffic(&n, e, &stats);
     warn_tiers(&n, e);
     warn_load(&n, e);

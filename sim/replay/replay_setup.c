@@ -57,7 +57,8 @@ static enum kvc_status init_model(struct kvc_engine *e, uint64_t *pages, struct 
                                      .batch_tokens = sc->engine.max_batched_tokens,
                                      .gpus_per_node = sc->cluster.gpus_per_node};
     config.llm = kvc_llm_find(sc->model);
-    config.gpu = kvc_gpu_find(sc->cluster.gpu);
+    config.gpu = kvc_user_gpu(e->user, sc->cluster.gpu);
+    config.user = e->user;
     if (!config.llm)
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "model",
                            "no model is called \"%s\"; see kvcast show model", sc->model);

@@ -212,7 +212,7 @@ enum kvc_status kvc_tiers_init(struct kvc_engine *e, struct kvc_error *err)
     }
     if (e->first_tier == KVC_LOWER_TIERS)
         return KVC_OK;
-    const struct kvc_gpu *gpu = kvc_gpu_find(e->sc->cluster.gpu);
+    const struct kvc_gpu *gpu = kvc_user_gpu(e->user, e->sc->cluster.gpu);
     if (!gpu)
         return kvc_fail(err, KVC_ERR_INPUT, "no GPU is called \"%s\"", e->sc->cluster.gpu);
     enum kvc_status st = init_host_links(e, gpu, err);

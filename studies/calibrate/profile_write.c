@@ -180,6 +180,65 @@ static void put_measurements(struct kvc_json *j, const struct kvc_readings *r,
     kvc_json_close(j);
 }
 
+/* ---- kernels of a GPU ---- */
+
+static void put_gpu_figure(struct kvc_json *j, const char *key, double value, const char *kind,
+                           const char *source)
+{
+    if (!(value > 0))
+        return;
+    kvc_json_open_object(j, key);
+    kvc_json_double(j, "value", kvc_readings_rounded(value));
+    kvc_json_string(j, "kind", kind);
+    kvc_json_string(j, "source", source);
+    kvc_json_close(j);
+}
+
+/* A device that another GPU's name stands for. */
+static void put_gpus(struct kvc_json *j, const struct kvc_readings_device *d,
+                     const struct kvc_own_kernels *k)
+{
+    char source[200];
+
+    kvc_json_open_array(j, "gpus");
+    kvc_json_open_object(j, NULL);
+    kvc_json_string(j, "name", d->gpu);
+    kvc_json_string(j, "device", d->name);
+    put_gpu_figure(j, "memory_bytes", d->memory_bytes, "measured", "what CUDA reports as total");
+    put_gpu_figure(j, "multiprocessors", d->multiprocessors, "measured", "what CUDA reports");
+    if (k) {
+        snprintf(source, sizeof source, "matrix products measured here: with it the kernels of %s "
+                 "would take as long, at their shares of the peak", d->gpu);
+        put_gpu_figure(j, "bf16_flops", k->told.bf16_flops, "fitted", source);
+        put_gpu_figure(j, "fp8_flops", k->told.fp8_flops, "fitted", source);
+        put_gpu_figure(j, "hbm_bytes_per_s", k->told.bytes_per_s, "fitted", source);
+    }
+    kvc_json_close(j);
+    kvc_json_close(j);
+}
+
+static void put_kernels(struct kvc_json *j, const struct kvc_own_kernels *k)
+{
+    kvc_json_open_object(j, "kernels");
+    kvc_json_open_array(j, "tables");
+    for (size_t i = 0; i < k->tables.n; i++)
+        kvc_kernel_table_write(&k->tables.table[i], j);
+    kvc_json_close(j);
+    kvc_json_close(j);
+}
+
+static void put_kernel_measurements(struct kvc_json *j, const struct kvc_readings *r)
+{
+    struct kvc_text list = {0};
+
+    kvc_text_addf(&list, "[%s]", r->kernel_json.buf);
+    if (list.failed)
+        j->failed = true;
+    else
+        kvc_json_raw(j, "kernel_measurements", list.buf);
+    kvc_text_clear(&list);
+}
+
 enum kvc_status kvc_profile_text(char **out, const struct kvc_profile_parts *p,
                                  struct kvc_error *err)
 {
@@ -193,9 +252,15 @@ enum kvc_status kvc_profile_text(char **out, const struct kvc_profile_parts *p,
         kvc_json_string(&j, "gpu", p->gpu);
     if (p->machine)
         kvc_json_raw(&j, "machine", p->machine);
+    if (p->readings && p->readings->device.name[0])
+        put_gpus(&j, &p->readings->device, p->kernels);
+    if (p->kernels && p->kernels->tables.n)
+        put_kernels(&j, p->kernels);
     put_links(&j, p);
     put_engines(&j, p->host);
     put_measurements(&j, p->readings, p->links);
+    if (p->readings && p->readings->kernel_json.len)
+        put_kernel_measurements(&j, p->readings);
     if (p->more)
         kvc_json_raw(&j, "other_measurements", p->more);
     kvc_json_close(&j);

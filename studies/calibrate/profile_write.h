@@ -11,6 +11,7 @@ struct kvc_profile_parts {
     const char *gpu;  /* beside which it was measured; NULL or "": not stated */
     const struct kvc_readings *readings;
     const struct kvc_link_fits *links;
+    const struct kvc_own_kernels *kernels; /* NULL: none; readings has their rows and device */
     double queue_depth;                  /* of storage links, as the user says; 0: not stated */
     const struct kvc_host_fit *host;     /* NULL: none */
     const char *machine;                 /* JSON: what was measured on; NULL: not stated */

@@ -81,6 +81,8 @@ void kvc_readings_clear(struct kvc_readings *r)
 {
     kvc_free(r->row);
     kvc_free(r->file);
+    kvc_free(r->kernel);
+    kvc_text_clear(&r->kernel_json);
     kvc_text_clear(&r->notes);
     memset(r, 0, sizeof *r);
 }

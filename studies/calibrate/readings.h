@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "models/own_kernels.h"
 
 enum kvc_towards { KVC_TOWARDS_GPU, KVC_FROM_GPU }; /* read and write of a link's profile */
 
@@ -35,11 +36,22 @@ struct kvc_readings_file {
     uint32_t repeated;
 };
 
+/* The GPU that kernels were measured on, where it is another than the one named: */
+struct kvc_readings_device {
+    char gpu[32];      /* that one's name; "": not stated */
+    char name[128];    /* what its driver calls it; "": it is that one */
+    double memory_bytes, multiprocessors; /* 0: not stated */
+};
+
 struct kvc_readings { /* all zero = empty */
     struct kvc_reading *row;
     size_t n, cap;
     struct kvc_readings_file *file;
     size_t n_files, cap_files;
+    struct kvc_own_row *kernel; /* of a GPU */
+    size_t n_kernels, cap_kernels;
+    struct kvc_text kernel_json; /* the same as objects, apart by commas */
+    struct kvc_readings_device device;
     struct kvc_text notes; /* lines: what was left out, and why; what had to be assumed */
 };
 
@@ -87,6 +99,10 @@ void kvc_readings_clear(struct kvc_readings *r);
  * a note on that file. */
 enum kvc_status kvc_readings_row(struct kvc_readings *r, const struct kvc_reading *row,
                                  struct kvc_error *err);
+/* A kernel's time: family, the columns that 'kvcast calibrate --kernels' reads, and ns. Left out
+ * with a note where it makes no sense. */
+enum kvc_status kvc_readings_kernel(struct kvc_readings *r, const struct kvc_jval *v,
+                                    struct kvc_error *err);
 KVC_PRINTF(2, 3)
 void kvc_readings_note(struct kvc_readings *r, const char *fmt, ...);
 /* The next line of text from *at on, its length in *n; NULL: there is none. */

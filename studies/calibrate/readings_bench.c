@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "models/user_profile.h"
 #include "studies/calibrate/readings.h"
@@ -16,12 +17,120 @@ static bool sniff(const struct kvc_readings_text *t)
     return schema && strcmp(schema, KVC_PROFILE_SCHEMA) == 0;
 }
 
+/* ---- kernels ---- */
+
+/* A member as a column's text; that of a number holds until the next one is asked for. */
+struct columns {
+    const struct kvc_jval *row;
+    char number[64];
+};
+
+static const char *column(void *user, const char *name)
+{
+    struct columns *c = user;
+    bool time = strcmp(name, "latency") == 0;
+    const struct kvc_jval *v = kvc_jval_member(c->row, time ? "ns" : name);
+    double x;
+
+    if (v && kvc_jval_string(v))
+        return kvc_jval_string(v);
+    if (!v || !kvc_jval_number(v, &x))
+        return "";
+    snprintf(c->number, sizeof c->number, "%.17g", time ? x / 1e6 : x);
+    return c->number;
+}
+
+static void put_member(struct kvc_json *j, const struct kvc_jval *v)
+{
+    bool flag;
+    double x;
+
+    if (kvc_jval_string(v))
+        kvc_json_string(j, kvc_jval_key(v), kvc_jval_string(v));
+    else if (kvc_jval_bool(v, &flag))
+        kvc_json_bool(j, kvc_jval_key(v), flag);
+    else if (kvc_jval_number(v, &x))
+        kvc_json_double(j, kvc_jval_key(v), x);
+}
+
+static enum kvc_status keep_json(struct kvc_readings *r, const struct kvc_jval *v,
+                                 struct kvc_error *err)
+{
+    struct kvc_json j;
+
+    kvc_json_init(&j, false);
+    kvc_json_open_object(&j, NULL);
+    for (const struct kvc_jval *m = kvc_jval_first(v); m; m = kvc_jval_next(m))
+        put_member(&j, m);
+    kvc_json_close(&j);
+    char *text = kvc_json_take(&j);
+    if (text)
+        kvc_text_addf(&r->kernel_json, "%s%s", r->kernel_json.len ? "," : "", text);
+    kvc_free(text);
+    return text && !r->kernel_json.failed ? KVC_OK : kvc_fail_nomem(err);
+}
+
+enum kvc_status kvc_readings_kernel(struct kvc_readings *r, const struct kvc_jval *v,
+                                    struct kvc_error *err)
+{
+    const char *name = kvc_profile_string(v, "family");
+    const struct kvc_jval *bound = kvc_jval_member(v, "bound");
+    struct kvc_own_row row = {.family = name ? kvc_kernel_family_find(name) : NULL};
+    struct columns c = {.row = v};
+
+    if (!row.family || !row.family->read(&c, column, &row.row) ||
+        !(row.row.ns >= 100 && row.row.ns <= 1e11)) {
+        kvc_readings_note(r, "line %llu: no kernel's time: %s; left out",
+                          (unsigned long long)kvc_jval_line(v),
+                          !name           ? "no family is named"
+                          : !row.family   ? "there is no such family of kernels"
+                                          : "a number that it needs is missing or makes no sense");
+        return KVC_OK;
+    }
+    if (bound)
+        kvc_jval_bool(bound, &row.bound);
+    if (!kvc_grow((void **)&r->kernel, &r->cap_kernels, r->n_kernels + 1, sizeof *r->kernel))
+        return kvc_fail_nomem(err);
+    r->kernel[r->n_kernels++] = row;
+    r->file[r->n_files - 1].rows++;
+    return keep_json(r, v, err);
+}
+
+/* Of several files the first that names one holds. */
+static void read_device(struct kvc_readings *r, const struct kvc_jval *doc)
+{
+    const struct kvc_jval *list = kvc_jval_member(doc, "gpus"),
+                          *g = list ? kvc_jval_first(list) : NULL;
+    const char *named = kvc_profile_string(doc, "gpu"), *device = NULL;
+    struct kvc_readings_device *d = &r->device;
+    struct kvc_figure figure;
+
+    while (g && !(device = kvc_profile_string(g, "device")))
+        g = kvc_jval_next(g);
+    if (d->gpu[0] || (!named && !g))
+        return;
+    const char *name = g ? kvc_profile_string(g, "name") : named;
+    snprintf(d->gpu, sizeof d->gpu, "%s", name ? name : "");
+    if (!g)
+        return;
+    snprintf(d->name, sizeof d->name, "%s", device);
+    if (kvc_profile_figure(g, "memory_bytes", &figure))
+        d->memory_bytes = figure.value;
+    if (kvc_profile_figure(g, "multiprocessors", &figure))
+        d->multiprocessors = figure.value;
+}
+
 static enum kvc_status read(struct kvc_readings *r, const struct kvc_readings_text *t,
                             struct kvc_error *err)
 {
     const struct kvc_jval *list = kvc_jval_member(t->json, "measurements");
+    const struct kvc_jval *kernels = kvc_jval_member(t->json, "kernel_measurements");
     enum kvc_status status = KVC_OK;
 
+    read_device(r, t->json);
+    for (const struct kvc_jval *v = kernels ? kvc_jval_first(kernels) : NULL;
+         v && status == KVC_OK; v = kvc_jval_next(v))
+        status = kvc_readings_kernel(r, v, err);
     for (const struct kvc_jval *v = list ? kvc_jval_first(list) : NULL; v && status == KVC_OK;
          v = kvc_jval_next(v)) {
         const char *link = kvc_profile_string(v, "link");
@@ -33,7 +142,7 @@ static enum kvc_status read(struct kvc_readings *r, const struct kvc_readings_te
                                   .spread = kvc_profile_number(v, "spread", NAN),
                                   .line = kvc_jval_line(v)};
         if (!link) {
-            kvc_readings_note(r, "figures of no link (memory, zstd, kernels) are not fitted");
+            kvc_readings_note(r, "figures of no link (memory, zstd) are not fitted");
             continue;
         }
         if (batch)
