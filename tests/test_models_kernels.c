@@ -81,6 +81,31 @@ static void known_laws_come_back(void **state)
     kvc_kernel_tables_clear(&t);
 }
 
+/* A row that takes ten times as long as those around it says nothing about the kernel; where all
+ * that is larger is as slow, it does. */
+static void a_stumble_is_not_learned(void **state)
+{
+    (void)state;
+    static struct kvc_kernel_row rows[12 * 12 * 14];
+    const struct kvc_kernel_family *f = kvc_kernel_family_find("gemm");
+    uint64_t rng = kvc_rng_stream(1, "models/kernels");
+
+    for (int slow = 0; slow < 2; slow++) {
+        struct kvc_kernel_tables t = {0};
+        struct kvc_kernel_curve curve;
+        size_t n = law_rows(f, rows, 0, &rng), site = 14 * 77, m = site + 6;
+        double law = rows[m].ns, x[KVC_KERNEL_X];
+        memcpy(x, rows[m].x, sizeof x);
+        for (size_t i = m; i < (slow ? site + 14 : m + 1); i++)
+            rows[i].ns *= 10;
+        assert_int_equal(kvc_kernel_fit(&t, f, rows, n, &peaks, "a law", NULL), KVC_OK);
+        kvc_kernel_curve_at(&t.table[0], x, &curve);
+        double ns = kvc_kernel_curve_ns(&curve, &peaks, x + 2, NULL);
+        assert_true(slow ? ns > 7 * law : ns > 0.9 * law && ns < 1.1 * law);
+        kvc_kernel_tables_clear(&t);
+    }
+}
+
 /* Between shapes and half an octave beyond them a trend is followed, and one shape that ran another
  * kernel does not pull its neighbours along. */
 static void shapes_between_follow_the_trend(void **state)
@@ -438,6 +463,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_laws_come_back),
+        cmocka_unit_test(a_stumble_is_not_learned),
         cmocka_unit_test(shapes_between_follow_the_trend),
         cmocka_unit_test(files_survive_a_round_trip),
         cmocka_unit_test(keys_find_the_nearest_table),
