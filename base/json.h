@@ -61,6 +61,7 @@ void kvc_json_double(struct kvc_json *j, const char *key, double value); /* shor
 void kvc_json_bool(struct kvc_json *j, const char *key, bool value);
 void kvc_json_null(struct kvc_json *j, const char *key);
 void kvc_json_raw(struct kvc_json *j, const char *key, const char *json); /* trusted JSON text */
+void kvc_json_value(struct kvc_json *j, const char *key, const struct kvc_jval *v); /* as read */
 /* Hands over the text (caller frees with kvc_free), or NULL when memory ran out. */
 char *kvc_json_take(struct kvc_json *j);
 

@@ -201,6 +201,38 @@ void kvc_json_null(struct kvc_json *j, const char *key)
     append_text(j, "null");
 }
 
+void kvc_json_value(struct kvc_json *j, const char *key, const struct kvc_jval *v)
+{
+    double number = NAN;
+    bool flag = false;
+
+    switch (kvc_jval_kind(v)) {
+    case KVC_JNULL:
+        kvc_json_null(j, key);
+        break;
+    case KVC_JBOOL:
+        kvc_jval_bool(v, &flag);
+        kvc_json_bool(j, key, flag);
+        break;
+    case KVC_JNUMBER:
+        kvc_jval_number(v, &number);
+        kvc_json_double(j, key, number);
+        break;
+    case KVC_JSTRING:
+        kvc_json_string(j, key, kvc_jval_string(v));
+        break;
+    case KVC_JARRAY:
+    case KVC_JOBJECT:
+        if (kvc_jval_kind(v) == KVC_JARRAY)
+            kvc_json_open_array(j, key);
+        else
+            kvc_json_open_object(j, key);
+        for (const struct kvc_jval *m = kvc_jval_first(v); m; m = kvc_jval_next(m))
+            kvc_json_value(j, kvc_jval_key(m), m);
+        kvc_json_close(j);
+    }
+}
+
 void kvc_json_raw(struct kvc_json *j, const char *key, const char *json)
 {
     begin(j, key, false);

@@ -31,7 +31,9 @@ static const struct kvc_cli_option options[] = {
      "vllm bench serve --save-detailed saves; --trace names the traffic where arrivals or shared "
      "prefixes are not in it"},
     {"prometheus", "F", NULL,
-     "a scrape of vLLM's or SGLang's metrics; two or more, in order of time"},
+     "a scrape of vLLM's, SGLang's or TensorRT-LLM's metrics; two or more, in order of time"},
+    {"served-model", "NAME", NULL,
+     "which model's metrics count (model_name) where a scrape has several"},
     {"rows", "F.csv", NULL,
      "fit each backend's host constants to engine benchmark rows and print them, or with -o write "
      "them as a profile"},

@@ -49,6 +49,10 @@ static const struct kvc_kernel_store *store_at(struct kvc_kernels *k, int i)
         enum kvc_status status =
             gpu ? kvc_kernel_store_borrow(&k->store[i], k->gpu, gpu, backend, NULL)
                 : KVC_ERR_UNSUPPORTED;
+        const struct kvc_gpu *named = like && !kvc_gpu_find(k->gpu->id) ? kvc_gpu_find(gpu) : NULL;
+        if (status == KVC_ERR_UNSUPPORTED && named && named->kernels_like) /* of a user's device */
+            status = kvc_kernel_store_borrow(&k->store[i], k->gpu, named->kernels_like, backend,
+                                             NULL);
         k->tried[i] = true;
         k->there[i] = status == KVC_OK;
         if (status != KVC_OK && status != KVC_ERR_UNSUPPORTED)
@@ -448,7 +452,6 @@ bool kvc_kernels_allreduce(struct kvc_kernels *kernels, uint32_t gpus, double cu
                            struct kvc_allreduce *out)
 {
     struct kvc_kernel_answer graph, nccl;
-
     bool like = like_link(kernels);
 
     memset(out, 0, sizeof *out);
@@ -575,8 +578,6 @@ double kvc_moe_ns(const struct kvc_moe *moe, double tokens)
     }
     return least;
 }
-
-/* ---- for lists ---- */
 
 enum kvc_status kvc_kernels_parts(const struct kvc_gpu *gpu, const char *backend,
                                   kvc_kernel_part_fn fn, void *user, struct kvc_error *err)

@@ -389,3 +389,23 @@ const struct kvc_kernel_store *kvc_user_kernels(const struct kvc_user_profile *p
 
     return its && p->kernels.tables.n ? &p->kernels : NULL;
 }
+
+void kvc_user_profile_put_gpus(const struct kvc_user_profile *p, struct kvc_json *j)
+{
+    const struct kvc_jval *kernels = kvc_jval_member(p->doc, "kernels"),
+                          *tables = kvc_jval_member(p->doc, "tables");
+
+    if (p->gpu)
+        kvc_json_string(j, "gpu", p->gpu);
+    if (p->gpus)
+        kvc_json_value(j, "gpus", p->gpus);
+    if (kernels)
+        kvc_json_value(j, "kernels", kernels);
+    if (!tables) /* of a file of tables alone */
+        return;
+    kvc_json_open_object(j, "kernels");
+    if (p->backend)
+        kvc_json_string(j, "backend", p->backend);
+    kvc_json_value(j, "tables", tables);
+    kvc_json_close(j);
+}

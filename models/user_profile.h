@@ -37,6 +37,9 @@ const struct kvc_gpu *kvc_user_gpu(const struct kvc_user_profile *p, const char 
 const struct kvc_kernel_store *kvc_user_kernels(const struct kvc_user_profile *p,
                                                 const char *backend);
 
+/* What it says of GPUs and kernels, as members of the object that is open in j. */
+void kvc_user_profile_put_gpus(const struct kvc_user_profile *p, struct kvc_json *j);
+
 /* The figures that a file may state, for whoever writes one; they end with a NULL key. */
 struct kvc_user_figure {
     const char *key;

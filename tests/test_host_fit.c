@@ -144,7 +144,7 @@ static void fit(struct kvc_host_fit *f, char path[SCRAPES][64], size_t n)
     struct kvc_error err = {0};
     for (size_t i = 0; i < SCRAPES; i++)
         paths[i] = path[i];
-    if (kvc_host_fit_scrapes(f, paths, n, s, &err) != KVC_OK)
+    if (kvc_host_fit_scrapes(f, paths, n, NULL, s, &err) != KVC_OK)
         fail_msg("%s", err.text);
     kvc_scenario_destroy(s);
 }
@@ -213,14 +213,14 @@ static void names_of_sglang_and_of_versions(void **state)
     (void)state;
     snprintf(path, sizeof path, "/tmp/kvcast-scrape-%d", (int)getpid());
     assert_int_equal(kvc_outfile_put(path, text, strlen(text), NULL), KVC_OK);
-    assert_int_equal(kvc_scrape_read(&s, path, NULL), KVC_OK);
-    assert_true(s.sglang && !strcmp(s.model, "m"));
+    assert_int_equal(kvc_scrape_read(&s, path, NULL, NULL), KVC_OK);
+    assert_true(!strcmp(s.backend, "sglang") && !strcmp(s.model, "m"));
     assert_true(s.value[KVC_METRIC_TTFT_SUM] == 2 && s.value[KVC_METRIC_TTFT_COUNT] == 4);
     assert_true(s.value[KVC_METRIC_ITL_SUM] == 2.5 && isnan(s.value[KVC_METRIC_ITL_COUNT]));
     assert_true(s.value[KVC_METRIC_RUNNING] == 7 && s.value[KVC_METRIC_PROMPT] == 1000);
     static const char bad[] = "vllm:prompt_tokens_total{a=\"b\"} many\n";
     assert_int_equal(kvc_outfile_put(path, bad, strlen(bad), NULL), KVC_OK);
-    assert_int_equal(kvc_scrape_read(&s, path, &err), KVC_ERR_INPUT);
+    assert_int_equal(kvc_scrape_read(&s, path, NULL, &err), KVC_ERR_INPUT);
     assert_int_equal(err.line, 1);
     assert_string_equal(err.field, "prompt_tokens");
     unlink(path);
@@ -235,6 +235,67 @@ static struct kvc_histogram buckets(const double (*le_count)[2], size_t n)
     for (size_t i = 0; i < n; i++)
         assert_true(kvc_histogram_add(&h, le_count[i][0], le_count[i][1]));
     return h;
+}
+
+static enum kvc_status scrape(const char *text, const char *served, struct kvc_scrape *s,
+                              struct kvc_error *err)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/tmp/kvcast-scrape-%d", (int)getpid());
+    assert_int_equal(kvc_outfile_put(path, text, strlen(text), NULL), KVC_OK);
+    enum kvc_status status = kvc_scrape_read(s, path, served, err);
+    unlink(path);
+    return status;
+}
+
+/* As vLLM, SGLang and trtllm-serve print them, with timestamps and exemplars where OpenMetrics has
+ * some. */
+static void scrapes_are_told_apart(void **state)
+{
+    static const char two[] =
+        "vllm:time_to_first_token_seconds_count{engine=\"0\",model_name=\"a,}\"} 4 1700000000123\n"
+        "vllm:time_to_first_token_seconds_count{engine=\"1\", model_name=\"a,}\"} 5\n"
+        "vllm:time_to_first_token_seconds_count{engine=\"0\",model_name=\"b\"} 8\n"
+        "vllm:time_to_first_token_seconds_bucket{le=\"0.1\",model_name=\"b\"} 3 # {trace_id=\"x\"} "
+        "0.05 1.7e9\nvllm:time_to_first_token_seconds_created{model_name=\"b\"} 1.7e+09\n# EOF\n";
+    static const char ranks[] =
+        "sglang:num_running_reqs{model_name=\"m\",tp_rank=\"0\",pp_rank=\"0\"} 7\n"
+        "sglang:num_running_reqs{model_name=\"m\",tp_rank=\"1\",pp_rank=\"0\"} 7\n"
+        "sglang:cached_tokens_total{model_name=\"m\",cache_source=\"device\"} 5\n"
+        "sglang:cached_tokens_total{model_name=\"m\",cache_source=\"host\"} 6\n";
+    static const char attention[] =
+        "sglang:num_running_reqs{dp_rank=\"0\",tp_rank=\"0\"} 7\n"
+        "sglang:num_running_reqs{dp_rank=\"1\",tp_rank=\"1\"} 9\n";
+    static const char trt[] =
+        "process_start_time_seconds 1.6e9\n"
+        "trtllm_time_to_first_token_seconds_count{model_name=\"m\",engine_type=\"trtllm\"} 4\n"
+        "trtllm_time_per_output_token_seconds_sum{model_name=\"m\"} 9\n"
+        "trtllm_request_decode_time_seconds_sum{model_name=\"m\"} 2\n"
+        "trtllm_generation_tokens_total{model_name=\"m\"} 104\n"
+        "trtllm_prompt_cached_tokens_total{model_name=\"m\"} 30\n";
+    struct kvc_scrape s;
+    struct kvc_error err = {0};
+    (void)state;
+    assert_int_equal(scrape(two, NULL, &s, &err), KVC_ERR_INPUT);
+    assert_true(err.line == 3 && strstr(err.text, "\"a,}\" and of \"b\": say with --served-model"));
+    assert_int_equal(scrape(two, "a,}", &s, NULL), KVC_OK);
+    assert_true(s.value[KVC_METRIC_TTFT_COUNT] == 9 && s.ttft.n == 0);
+    assert_int_equal(scrape(two, "b", &s, NULL), KVC_OK);
+    assert_true(s.value[KVC_METRIC_TTFT_COUNT] == 8 && s.ttft.n == 1 && s.ttft.count[0] == 3);
+    assert_true(s.started == 1.7e9);
+    assert_int_equal(scrape(two, "c", &s, &err), KVC_ERR_INPUT);
+    assert_int_equal(scrape(ranks, NULL, &s, NULL), KVC_OK);
+    assert_true(s.value[KVC_METRIC_RUNNING] == 7 && s.engines == 1);
+    assert_true(s.value[KVC_METRIC_CACHED] == 11);
+    assert_int_equal(scrape(attention, NULL, &s, NULL), KVC_OK);
+    assert_true(s.value[KVC_METRIC_RUNNING] == 16 && s.engines == 2);
+    assert_int_equal(scrape(trt, NULL, &s, NULL), KVC_OK);
+    assert_string_equal(s.backend, "trtllm");
+    assert_true(s.value[KVC_METRIC_ITL_SUM] == 2 && s.value[KVC_METRIC_ITL_COUNT] == 100);
+    assert_true(s.value[KVC_METRIC_CACHED] == 30 && s.started == 1.6e9);
+    assert_int_equal(scrape("vllm:prompt_tokens 1\ntrtllm_prompt_tokens 1\n", NULL, &s, &err),
+                     KVC_ERR_INPUT);
 }
 
 static void expect_quantile(const struct kvc_histogram *h, double q, double value, double low,
@@ -303,7 +364,8 @@ static void quantiles_are_those_of_values(void **state)
 static void buckets_are_read(void **state)
 {
     static const char text[] =
-        "vllm:time_to_first_token_seconds_bucket{engine=\"0\",le=\"0.1\",model_name=\"a,le=\\\"9\"} 1\n"
+        "vllm:time_to_first_token_seconds_bucket{engine=\"a,le=\\\"9\",le=\"0.1\","
+        "model_name=\"m\"} 1\n"
         "vllm:time_to_first_token_seconds_bucket{engine=\"0\",le=\"+Inf\",model_name=\"m\"} 3\n"
         "vllm:time_to_first_token_seconds_bucket{engine=\"1\",le=\"0.1\",model_name=\"m\"} 2\n"
         "vllm:time_to_first_token_seconds_bucket{engine=\"1\",le=\"+Inf\",model_name=\"m\"} 2\n"
@@ -318,12 +380,12 @@ static void buckets_are_read(void **state)
     (void)state;
     snprintf(path, sizeof path, "/tmp/kvcast-buckets-%d", (int)getpid());
     assert_int_equal(kvc_outfile_put(path, text, strlen(text), NULL), KVC_OK);
-    assert_int_equal(kvc_scrape_read(&s, path, NULL), KVC_OK);
+    assert_int_equal(kvc_scrape_read(&s, path, NULL, NULL), KVC_OK);
     assert_true(s.ttft.n == 2 && s.ttft.le[0] == 0.1 && s.ttft.count[0] == 3);
     assert_true(isinf(s.ttft.le[1]) && s.ttft.count[1] == 5);
     assert_true(s.itl.n == 2 && s.itl.le[0] == 0.01 && s.itl.count[1] == 8);
     assert_int_equal(kvc_outfile_put(path, bad, strlen(bad), NULL), KVC_OK);
-    assert_int_equal(kvc_scrape_read(&s, path, &err), KVC_ERR_INPUT);
+    assert_int_equal(kvc_scrape_read(&s, path, NULL, &err), KVC_ERR_INPUT);
     assert_non_null(strstr(err.text, "no upper bound"));
     unlink(path);
 }
@@ -331,6 +393,7 @@ static void buckets_are_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scrapes_are_told_apart),
         cmocka_unit_test(quantiles_are_promql_s),
         cmocka_unit_test(quantiles_are_those_of_values),
         cmocka_unit_test(buckets_are_read),

@@ -190,7 +190,10 @@ static enum kvc_status fit_host(struct job *j, struct kvc_error *err)
         return status;
     }
     status = kvc_scenario_check(j->scenario, err);
-    return status == KVC_OK ? kvc_host_fit_scrapes(&j->host, paths, n, j->scenario, err) : status;
+    return status == KVC_OK ? kvc_host_fit_scrapes(&j->host, paths, n,
+                                                      kvc_cli_value(j->cli, "served-model"),
+                                                      j->scenario, err)
+                               : status;
 }
 
 static enum kvc_status build_scenario(struct job *j, struct kvc_error *err)

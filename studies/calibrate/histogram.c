@@ -27,6 +27,8 @@ bool kvc_histogram_between(struct kvc_histogram *out, const struct kvc_histogram
                            const struct kvc_histogram *after)
 {
     *out = *after;
+    if (!before->n) /* nothing was seen until then */
+        return true;
     if (before->n != after->n)
         return false;
     for (size_t i = 0; i < after->n; i++) {

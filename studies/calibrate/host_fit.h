@@ -26,8 +26,9 @@ enum kvc_status kvc_host_fit_requests(struct kvc_host_fit *out, const struct kvc
                                       const struct kvc_scenario *scenario, kvc_progress_fn progress,
                                       void *user, struct kvc_error *err);
 /* host_scrapes.c: n scrapes of one engine's Prometheus metrics in order of time; what lies between
- * two is a measurement. */
+ * two is a measurement. served: as kvc_scrape_read. */
 enum kvc_status kvc_host_fit_scrapes(struct kvc_host_fit *out, const char *const *paths, size_t n,
-                                     const struct kvc_scenario *scenario, struct kvc_error *err);
+                                     const char *served, const struct kvc_scenario *scenario,
+                                     struct kvc_error *err);
 
 #endif

@@ -25,23 +25,39 @@ struct fit {
     const struct kvc_trace *trace;
     const struct kvc_scenario *scenario;
     const char *backend;
+    struct kvc_user_profile *gpus; /* whose GPU and kernels these are; NULL: none is named */
     kvc_progress_fn progress;
     void *progress_user;
     uint64_t replays;
     struct kvc_error err; /* of the replay that failed */
 };
 
-static void profile_text(struct kvc_text *t, const char *backend, const double *x)
+/* NULL: no memory. */
+static char *profile_text(const struct fit *f, const double *x)
 {
     static const char *const keys[KVC_HOST_CONSTANTS] = {
         "host_per_step_ns", "host_per_sequence_ns", "host_per_prefill_step_ns", "front_end_ns"};
+    struct kvc_json j;
 
-    kvc_text_addf(t, "{\"schema\":\"" KVC_PROFILE_SCHEMA "\",\"engines\":[{\"backend\":\"%s\"",
-                  backend);
-    for (size_t i = 0; i < KVC_HOST_CONSTANTS; i++)
-        kvc_text_addf(t, ",\"%s\":{\"value\":%.17g,\"kind\":\"fitted\",\"source\":\"-\"}", keys[i],
-                      fmin(x[i], 9e9));
-    kvc_text_add(t, "}]}");
+    kvc_json_init(&j, false);
+    kvc_json_open_object(&j, NULL);
+    kvc_json_string(&j, "schema", KVC_PROFILE_SCHEMA);
+    if (f->gpus)
+        kvc_user_profile_put_gpus(f->gpus, &j);
+    kvc_json_open_array(&j, "engines");
+    kvc_json_open_object(&j, NULL);
+    kvc_json_string(&j, "backend", f->backend);
+    for (size_t i = 0; i < KVC_HOST_CONSTANTS; i++) {
+        kvc_json_open_object(&j, keys[i]);
+        kvc_json_double(&j, "value", fmin(x[i], 9e9));
+        kvc_json_string(&j, "kind", "fitted");
+        kvc_json_string(&j, "source", "-");
+        kvc_json_close(&j);
+    }
+    kvc_json_close(&j);
+    kvc_json_close(&j);
+    kvc_json_close(&j);
+    return kvc_json_take(&j);
 }
 
 static double log_ratio(double predicted, double measured)
@@ -52,18 +68,17 @@ static double log_ratio(double predicted, double measured)
 static bool residuals(void *user, const double *x, double *out)
 {
     struct fit *f = user;
-    struct kvc_text profile = {0};
     struct kvc_result *r = NULL;
     double front = f->log->engine_clock ? x[KVC_HOST_FRONT] : 0;
 
     f->replays++;
     if (f->progress && !f->progress(f->progress_user, "replays", f->replays, 0))
         return kvc_fail(&f->err, KVC_ERR_CANCELLED, "the fit was cancelled"), false;
-    profile_text(&profile, f->backend, x);
+    char *profile = profile_text(f, x);
     const struct kvc_replay_options options = {.struct_size = sizeof options, .skip_bounds = true,
-                                               .profile = profile.buf};
+                                               .profile = profile};
     bool fine =
-        !profile.failed && kvc_replay_run(&r, f->trace, f->scenario, &options, &f->err) == KVC_OK;
+        profile && kvc_replay_run(&r, f->trace, f->scenario, &options, &f->err) == KVC_OK;
     for (size_t i = 0; fine && i < f->log->n; i++) {
         const struct kvc_measured_request *m = &f->log->request[i];
         const struct kvc_request_result *p = &r->requests[i];
@@ -76,7 +91,7 @@ static bool residuals(void *user, const double *x, double *out)
                                        (double)(m->e2e_ns - m->ttft_ns));
     }
     kvc_result_destroy(r);
-    kvc_text_clear(&profile);
+    kvc_free(profile);
     return fine;
 }
 
@@ -173,6 +188,8 @@ enum kvc_status kvc_host_fit_requests(struct kvc_host_fit *out, const struct kvc
         return kvc_fail(err, KVC_ERR_INPUT, "no engine '%s'", f.backend);
     kvc_host_fit_start(out, engine);
     enum kvc_status status = check(&f, path, err);
+    if (status == KVC_OK)
+        status = kvc_scenario_profile(&f.gpus, scenario, err);
     out->requests = log->n;
     kvc_text_addf(&out->sources, "times of %zu requests (%s) beside their replay, %s on %s",
                   log->n, slash ? slash + 1 : path, scenario->model, scenario->cluster.gpu);
@@ -197,5 +214,6 @@ enum kvc_status kvc_host_fit_requests(struct kvc_host_fit *out, const struct kvc
             *err = f.err;
     }
     out->fit.user = NULL;
+    kvc_user_profile_destroy(f.gpus);
     return status;
 }

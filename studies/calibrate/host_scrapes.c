@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "models/models.h"
+#include "models/user_profile.h"
 #include "sim/scenario/scenario.h"
 #include "studies/calibrate/host_fit.h"
 #include "studies/calibrate/prometheus.h"
@@ -40,9 +41,10 @@ struct fit {
     size_t n_intervals, n_rows;
 };
 
+/* A counter shows when it first counts. */
 static double moved(const struct kvc_scrape *a, const struct kvc_scrape *b, enum kvc_metric m)
 {
-    return b->value[m] - a->value[m];
+    return b->value[m] - (isnan(a->value[m]) ? 0 : a->value[m]);
 }
 
 static double mean_ns(const struct kvc_scrape *a, const struct kvc_scrape *b, enum kvc_metric sum,
@@ -58,9 +60,13 @@ static enum kvc_status check_pair(struct interval *i, const struct kvc_scrape *a
 {
     bool fell = false;
 
-    if (a->sglang != b->sglang)
+    if (a->backend != b->backend)
         return kvc_fail_at(err, KVC_ERR_INPUT, b->path, 0, NULL, "another engine than %s's",
                            a->path);
+    if (fabs(b->started - a->started) > 1) /* seconds; a clock that was set is no start */
+        return kvc_fail_at(err, KVC_ERR_INPUT, b->path, 0, NULL,
+                           "the engine was started anew since %s, so its counters began at 0 "
+                           "again: name scrapes of one run", a->path);
     for (int m = 0; m < KVC_METRIC_RUNNING; m++)
         fell |= moved(a, b, (enum kvc_metric)m) < 0;
     fell |= !kvc_histogram_between(&i->ttft_buckets, &a->ttft, &b->ttft);
@@ -71,14 +77,17 @@ static enum kvc_status check_pair(struct interval *i, const struct kvc_scrape *a
                            "scrapes in order of time, none before a restart", a->path);
     if (!(moved(a, b, KVC_METRIC_TTFT_COUNT) >= 1) || !(moved(a, b, KVC_METRIC_ITL_COUNT) >= 1))
         return kvc_fail_at(err, KVC_ERR_INPUT, b->path, 0, NULL,
-                           "no request had its first token, or none its second, since %s: scrape "
-                           "further apart, under load", a->path);
+                           "no request had its first token, or none its second, since %s, or that "
+                           "isn't counted%s: scrape further apart, under load", a->path,
+                           strcmp(b->backend, "trtllm") == 0
+                               ? " (serve with return_perf_metrics: true)" : "");
     return KVC_OK;
 }
 
 /* Decoding sequences of a step: from counted steps, else from the gauge at both ends. */
-static void find_batch(struct interval *i, const struct kvc_scrape *a, const struct kvc_scrape *b,
-                       struct kvc_text *notes)
+static enum kvc_status find_batch(struct interval *i, const struct kvc_scrape *a,
+                                  const struct kvc_scrape *b, struct kvc_text *notes,
+                                  struct kvc_error *err)
 {
     double tokens = moved(a, b, KVC_METRIC_ITL_COUNT);
     double engines = b->engines ? b->engines : 1;
@@ -86,6 +95,12 @@ static void find_batch(struct interval *i, const struct kvc_scrape *a, const str
     i->steps = moved(a, b, KVC_METRIC_STEPS);
     if (i->steps > 0) {
         i->batch = tokens / i->steps;
+    } else if (isnan(b->value[KVC_METRIC_RUNNING]) || isnan(a->value[KVC_METRIC_RUNNING])) {
+        return kvc_fail_at(err, KVC_ERR_INPUT, b->path, 0, NULL,
+                           "neither steps nor running requests are in it or in %s, so the batch "
+                           "isn't known%s", a->path,
+                           strcmp(b->backend, "trtllm") == 0
+                               ? ": serve with enable_iter_perf_stats: true" : "");
     } else {
         i->batch = (a->value[KVC_METRIC_RUNNING] + b->value[KVC_METRIC_RUNNING]) / 2 / engines;
         i->steps = tokens / fmax(i->batch, 1);
@@ -95,6 +110,7 @@ static void find_batch(struct interval *i, const struct kvc_scrape *a, const str
                       b->path, i->batch);
     }
     i->batch = fmax(i->batch, 1);
+    return KVC_OK;
 }
 
 static enum kvc_status measure(struct interval *i, const struct kvc_scrape *a,
@@ -115,11 +131,10 @@ static enum kvc_status measure(struct interval *i, const struct kvc_scrape *a,
     double looked = moved(a, b, KVC_METRIC_LOOKED_UP);
     double hit = looked > 0 ? moved(a, b, KVC_METRIC_CACHED) / looked : 0;
     i->computed = i->prompt * (1 - (hit > 0 ? fmin(hit, 1) : 0));
-    find_batch(i, a, b, notes);
     if (!(i->prompt >= 1) || !(i->output >= 1))
         return kvc_fail_at(err, KVC_ERR_INPUT, b->path, 0, NULL,
                            "counters of prompt and generated tokens are missing or stood still");
-    return KVC_OK;
+    return find_batch(i, a, b, notes, err);
 }
 
 /* ---- equations ---- */
@@ -195,10 +210,13 @@ static bool residuals(void *user, const double *x, double *out)
     return true;
 }
 
+/* user: whose GPU and kernels these are; its hosts take no part. */
 static enum kvc_status model_of(struct kvc_step_model **out, const struct kvc_scenario *s,
-                                const char *backend, struct kvc_error *err)
+                                const struct kvc_user_profile *user, const char *backend,
+                                struct kvc_error *err)
 {
-    struct kvc_step_config c = {.llm = kvc_llm_find(s->model), .gpu = kvc_gpu_find(s->cluster.gpu),
+    struct kvc_step_config c = {.llm = kvc_llm_find(s->model),
+                                .gpu = kvc_user_gpu(user, s->cluster.gpu), .user = user,
                                 .backend = backend, .tp = s->cluster.tp,
                                 .pp = s->cluster.pp, .ep = s->cluster.ep,
                                 .dp = s->cluster.dp, .max_seqs = s->engine.max_seqs};
@@ -273,18 +291,21 @@ static void check_buckets(struct kvc_host_fit *out, const struct fit *f)
 }
 
 static enum kvc_status read_all(struct fit *f, struct kvc_host_fit *out, const char *const *paths,
-                                size_t n, const struct kvc_scenario *scenario,
-                                struct kvc_error *err)
+                                size_t n, const char *served,
+                                const struct kvc_scenario *scenario, struct kvc_error *err)
 {
     struct kvc_scrape last, next;
     struct kvc_step_model *model = NULL;
-    enum kvc_status status = model_of(&model, scenario, out->backend, err);
+    struct kvc_user_profile *user = NULL;
+    enum kvc_status status = kvc_scenario_profile(&user, scenario, err);
 
     if (status == KVC_OK)
-        status = kvc_scrape_read(&last, paths[0], err);
+        status = model_of(&model, scenario, user, out->backend, err);
+    if (status == KVC_OK)
+        status = kvc_scrape_read(&last, paths[0], served, err);
     for (size_t i = 1; i < n && status == KVC_OK; i++, last = next) {
         struct interval *at = &f->interval[f->n_intervals++];
-        status = kvc_scrape_read(&next, paths[i], err);
+        status = kvc_scrape_read(&next, paths[i], served, err);
         if (status == KVC_OK)
             status = measure(at, &last, &next, &out->notes, err);
         if (status != KVC_OK)
@@ -302,11 +323,13 @@ static enum kvc_status read_all(struct fit *f, struct kvc_host_fit *out, const c
         say_buckets(&out->notes, at);
     }
     kvc_step_model_destroy(model);
+    kvc_user_profile_destroy(user);
     return status;
 }
 
 enum kvc_status kvc_host_fit_scrapes(struct kvc_host_fit *out, const char *const *paths, size_t n,
-                                     const struct kvc_scenario *scenario, struct kvc_error *err)
+                                     const char *served, const struct kvc_scenario *scenario,
+                                     struct kvc_error *err)
 {
     const struct kvc_engine_profile *engine = NULL;
     struct kvc_scrape first;
@@ -322,14 +345,14 @@ enum kvc_status kvc_host_fit_scrapes(struct kvc_host_fit *out, const char *const
     else if (!f.interval || !f.row)
         status = kvc_fail_nomem(err);
     if (status == KVC_OK)
-        status = kvc_scrape_read(&first, paths[0], err);
+        status = kvc_scrape_read(&first, paths[0], served, err);
     if (status == KVC_OK) { /* whose metrics they are decides, not the scenario */
-        engine = kvc_engine_find(first.sglang ? "sglang" : "vllm");
+        engine = kvc_engine_find(first.backend);
         status = engine ? KVC_OK : kvc_fail(err, KVC_ERR_INTERNAL, "no engine of this name");
     }
     if (status == KVC_OK) {
         kvc_host_fit_start(out, engine);
-        status = read_all(&f, out, paths, n, scenario, err);
+        status = read_all(&f, out, paths, n, served, scenario, err);
     }
     if (status == KVC_OK) {
         kvc_text_addf(&out->sources, "%zu intervals between %zu scrapes, %llu requests, %s on %s",

@@ -10,40 +10,82 @@
 
 #define MOST_BYTES ((size_t)64 << 20)
 
-/* Several versions' names; of two that are there the first counts. */
-static const struct {
+#define MOST_NAMES 3
+
+/* Of several versions' names that are there the first counts. */
+struct name {
     enum kvc_metric metric;
-    const char *vllm[3], *sglang[3]; /* behind "vllm:" and "sglang:"; "_total" may follow */
-} names[] = {
-    {KVC_METRIC_TTFT_SUM, {"time_to_first_token_seconds_sum"}, {"time_to_first_token_seconds_sum"}},
-    {KVC_METRIC_TTFT_COUNT, {"time_to_first_token_seconds_count"},
-     {"time_to_first_token_seconds_count"}},
-    {KVC_METRIC_ITL_SUM, {"inter_token_latency_seconds_sum", "time_per_output_token_seconds_sum"},
-     {"inter_token_latency_seconds_sum", "time_per_output_token_seconds_sum"}},
-    {KVC_METRIC_ITL_COUNT,
-     {"inter_token_latency_seconds_count", "time_per_output_token_seconds_count"},
-     {"inter_token_latency_seconds_count", "time_per_output_token_seconds_count"}},
-    {KVC_METRIC_QUEUE_SUM, {"request_queue_time_seconds_sum"}, {"queue_time_seconds_sum"}},
-    {KVC_METRIC_QUEUE_COUNT, {"request_queue_time_seconds_count"}, {"queue_time_seconds_count"}},
-    {KVC_METRIC_PREFILL_SUM, {"request_prefill_time_seconds_sum"}, {NULL}},
-    {KVC_METRIC_PREFILL_COUNT, {"request_prefill_time_seconds_count"}, {NULL}},
-    {KVC_METRIC_PROMPT, {"prompt_tokens"}, {"prompt_tokens"}},
-    {KVC_METRIC_GENERATED, {"generation_tokens"}, {"generation_tokens"}},
-    {KVC_METRIC_STEPS, {"iteration_tokens_total_count"}, {NULL}},
-    {KVC_METRIC_CACHED, {"prefix_cache_hits", "gpu_prefix_cache_hits"}, {"cached_tokens"}},
-    {KVC_METRIC_LOOKED_UP, {"prefix_cache_queries", "gpu_prefix_cache_queries"},
-     {"prompt_tokens"}},
-    {KVC_METRIC_RUNNING, {"num_requests_running"}, {"num_running_reqs"}},
-    {KVC_METRIC_TTFT_BUCKET, {"time_to_first_token_seconds_bucket"},
-     {"time_to_first_token_seconds_bucket"}},
-    {KVC_METRIC_ITL_BUCKET,
-     {"inter_token_latency_seconds_bucket", "time_per_output_token_seconds_bucket"},
-     {"inter_token_latency_seconds_bucket", "time_per_output_token_seconds_bucket"}},
+    const char *names[MOST_NAMES]; /* behind the engine's and ':' or '_'; "_total" may follow */
 };
-#define N_NAMES (sizeof names / sizeof names[0])
+
+static const struct name vllm[] = {
+    {KVC_METRIC_TTFT_SUM, {"time_to_first_token_seconds_sum"}},
+    {KVC_METRIC_TTFT_COUNT, {"time_to_first_token_seconds_count"}},
+    {KVC_METRIC_ITL_SUM, {"inter_token_latency_seconds_sum", "time_per_output_token_seconds_sum"}},
+    {KVC_METRIC_ITL_COUNT,
+     {"inter_token_latency_seconds_count", "time_per_output_token_seconds_count"}},
+    {KVC_METRIC_QUEUE_SUM, {"request_queue_time_seconds_sum"}},
+    {KVC_METRIC_QUEUE_COUNT, {"request_queue_time_seconds_count"}},
+    {KVC_METRIC_PREFILL_SUM, {"request_prefill_time_seconds_sum"}},
+    {KVC_METRIC_PREFILL_COUNT, {"request_prefill_time_seconds_count"}},
+    {KVC_METRIC_PROMPT, {"prompt_tokens"}},
+    {KVC_METRIC_GENERATED, {"generation_tokens"}},
+    {KVC_METRIC_STEPS, {"iteration_tokens_total_count"}},
+    {KVC_METRIC_CACHED, {"prefix_cache_hits", "gpu_prefix_cache_hits"}},
+    {KVC_METRIC_LOOKED_UP, {"prefix_cache_queries", "gpu_prefix_cache_queries"}},
+    {KVC_METRIC_RUNNING, {"num_requests_running"}},
+    {KVC_METRIC_TTFT_BUCKET, {"time_to_first_token_seconds_bucket"}},
+    {KVC_METRIC_ITL_BUCKET,
+     {"inter_token_latency_seconds_bucket", "time_per_output_token_seconds_bucket"}},
+    {KVC_METRICS, {NULL}},
+};
+
+static const struct name sglang[] = {
+    {KVC_METRIC_TTFT_SUM, {"time_to_first_token_seconds_sum"}},
+    {KVC_METRIC_TTFT_COUNT, {"time_to_first_token_seconds_count"}},
+    {KVC_METRIC_ITL_SUM, {"inter_token_latency_seconds_sum", "time_per_output_token_seconds_sum"}},
+    {KVC_METRIC_ITL_COUNT,
+     {"inter_token_latency_seconds_count", "time_per_output_token_seconds_count"}},
+    {KVC_METRIC_QUEUE_SUM, {"queue_time_seconds_sum"}},
+    {KVC_METRIC_QUEUE_COUNT, {"queue_time_seconds_count"}},
+    {KVC_METRIC_PROMPT, {"prompt_tokens"}},
+    {KVC_METRIC_GENERATED, {"generation_tokens"}},
+    {KVC_METRIC_CACHED, {"cached_tokens"}},
+    {KVC_METRIC_LOOKED_UP, {"prompt_tokens"}},
+    {KVC_METRIC_RUNNING, {"num_running_reqs"}},
+    {KVC_METRIC_TTFT_BUCKET, {"time_to_first_token_seconds_bucket"}},
+    {KVC_METRIC_ITL_BUCKET,
+     {"inter_token_latency_seconds_bucket", "time_per_output_token_seconds_bucket"}},
+    {KVC_METRICS, {NULL}},
+};
+
+/* Its times per token are means of requests, so its buckets are no steps'. */
+static const struct name trtllm[] = {
+    {KVC_METRIC_TTFT_SUM, {"time_to_first_token_seconds_sum"}},
+    {KVC_METRIC_TTFT_COUNT, {"time_to_first_token_seconds_count"}},
+    {KVC_METRIC_ITL_SUM, {"request_decode_time_seconds_sum"}},
+    {KVC_METRIC_QUEUE_SUM, {"request_queue_time_seconds_sum"}},
+    {KVC_METRIC_QUEUE_COUNT, {"request_queue_time_seconds_count"}},
+    {KVC_METRIC_PREFILL_SUM, {"request_prefill_time_seconds_sum"}},
+    {KVC_METRIC_PREFILL_COUNT, {"request_prefill_time_seconds_count"}},
+    {KVC_METRIC_PROMPT, {"prompt_tokens"}},
+    {KVC_METRIC_GENERATED, {"generation_tokens"}},
+    {KVC_METRIC_CACHED, {"prompt_cached_tokens"}},
+    {KVC_METRIC_LOOKED_UP, {"prompt_tokens"}},
+    {KVC_METRIC_RUNNING, {"num_requests_running"}},
+    {KVC_METRIC_TTFT_BUCKET, {"time_to_first_token_seconds_bucket"}},
+    {KVC_METRICS, {NULL}},
+};
+
+static const struct {
+    const char *backend;
+    const struct name *names;
+} engines[] = {{"vllm", vllm}, {"sglang", sglang}, {"trtllm", trtllm}};
+#define N_ENGINES (sizeof engines / sizeof engines[0])
 
 struct scan {
     struct kvc_scrape *out;
+    const char *served; /* NULL: any, but one */
     size_t rank[KVC_METRICS]; /* of the name that a value came from */
     bool any;
 };
@@ -83,90 +125,200 @@ static bool add(struct scan *s, enum kvc_metric metric, size_t rank, double le, 
     return !buckets || kvc_histogram_add(buckets, le, value);
 }
 
-/* What lies behind labels; *le: the bound that a bucket's state, NAN without. Values may hold
- * anything, quoted. */
-static const char *skip_labels(const char *at, const char *end, double *le)
-{
-    bool inside = false;
+/* ---- a line: name{labels} value [time] [# exemplar] ---- */
 
-    for (; at < end && (inside || *at != '}'); at++) {
-        if (!inside && (*at == '{' || *at == ',') && end - at > 5 && !strncmp(at + 1, "le=\"", 4))
-            *le = kvc_readings_number(at + 5, strcspn(at + 5, "\""));
-        inside ^= *at == '"';
-        at += *at == '\\';
+struct labels {
+    double le;                    /* the upper bound of a bucket; NAN: none */
+    const char *model;            /* model_name; NULL: not there */
+    size_t n_model;
+    bool other_rank;              /* of tensor parallelism: says what the first one says */
+};
+
+static void take_label(struct labels *l, const char *name, size_t n, const char *value, size_t k,
+                       bool *is_replica)
+{
+    if (n == 2 && strncmp(name, "le", 2) == 0)
+        l->le = kvc_readings_number(value, k);
+    else if (n == 10 && strncmp(name, "model_name", 10) == 0) {
+        l->model = value;
+        l->n_model = k;
+    } else if (n == 7 && (strncmp(name, "tp_rank", 7) == 0 || strncmp(name, "pp_rank", 7) == 0))
+        l->other_rank |= k != 1 || *value != '0';
+    else if (n == 7 && strncmp(name, "dp_rank", 7) == 0)
+        *is_replica = true;
+}
+
+/* name="value", .. up to the brace; what lies behind it. Values may hold anything, quoted. */
+static const char *read_labels(const char *at, const char *end, struct labels *l)
+{
+    bool is_replica = false; /* of attention: each rank is an engine of its own */
+
+    while (at < end && *at != '}') {
+        const char *name = at, *value;
+        while (at < end && *at != '=' && *at != '}')
+            at++;
+        size_t n = (size_t)(at - name);
+        while (at < end && *at != '"' && *at != '}')
+            at++;
+        if (at >= end || *at == '}')
+            break;
+        value = ++at;
+        while (at < end && *at != '"')
+            at += 1 + (*at == '\\');
+        take_label(l, name, n, value, (size_t)((at < end ? at : end) - value), &is_replica);
+        at++;
+        while (at < end && (*at == ',' || *at == ' '))
+            at++;
     }
+    l->other_rank &= !is_replica;
     return at < end ? at + 1 : end;
 }
 
-static void note_model(struct scan *s, const char *labels, const char *end)
+/* *counts: it is no other model's. */
+static enum kvc_status check_served(struct scan *s, const struct labels *l, uint64_t line,
+                                    bool *counts, struct kvc_error *err)
 {
-    const char *at = strstr(labels, "model_name=\"");
+    struct kvc_scrape *out = s->out;
+    int most = sizeof out->model - 1, n = l->n_model < (size_t)most ? (int)l->n_model : most;
 
-    if (s->out->model[0] || !at || at >= end)
-        return;
-    at += strlen("model_name=\"");
-    size_t n = strcspn(at, "\"");
-    snprintf(s->out->model, sizeof s->out->model, "%.*s", n < 127 ? (int)n : 127, at);
+    *counts = !l->model || !s->served ||
+              (strlen(s->served) == l->n_model && strncmp(l->model, s->served, l->n_model) == 0);
+    if (!l->model || s->served)
+        return KVC_OK;
+    if (!out->model[0])
+        snprintf(out->model, sizeof out->model, "%.*s", n, l->model);
+    if (strlen(out->model) == (size_t)n && strncmp(out->model, l->model, (size_t)n) == 0)
+        return KVC_OK;
+    return kvc_fail_at(err, KVC_ERR_INPUT, out->path, line, "model_name",
+                       "metrics of \"%.100s\" and of \"%.*s\": say with --served-model whose count",
+                       out->model, n < 100 ? n : 100, l->model);
 }
 
-/* name{labels} value [time] */
-static enum kvc_status take_line(struct scan *s, const char *text, size_t n, uint64_t line,
-                                 struct kvc_error *err)
+static enum kvc_status take_value(struct scan *s, const struct name *m, size_t rank,
+                                  const struct labels *l, const char *value, uint64_t line,
+                                  struct kvc_error *err)
 {
-    const char *colon = memchr(text, ':', n), *end = text + n;
-    bool sglang = colon && colon - text == 6 && strncmp(text, "sglang", 6) == 0;
+    const char *name = m->names[rank];
+    double v = kvc_readings_number(value, strcspn(value, " \t\r\n"));
 
-    if (!sglang && !(colon && colon - text == 4 && strncmp(text, "vllm", 4) == 0))
-        return KVC_OK;
-    size_t k = strcspn(colon + 1, "{ \t\r\n");
-    const char *value = colon + 1 + k;
-    double le = NAN;
-    if (*value == '{') {
-        note_model(s, value, end);
-        value = skip_labels(value, end, &le);
-    }
-    for (size_t i = 0; i < N_NAMES; i++)
-        for (size_t rank = 0; rank < 3; rank++) {
-            const char *name = sglang ? names[i].sglang[rank] : names[i].vllm[rank];
-            if (!name || !is_named(colon + 1, k, name))
-                continue;
-            if (value >= end)
-                return kvc_fail_at(err, KVC_ERR_INPUT, s->out->path, line, name, "has no value");
-            value += strspn(value, " \t");
-            double v = kvc_readings_number(value, strcspn(value, " \t\r\n"));
-            if (!isfinite(v) || v < 0)
-                return kvc_fail_at(err, KVC_ERR_INPUT, s->out->path, line, name,
-                                   "its value is no number from 0 on");
-            s->out->sglang = sglang;
-            if (isnan(le) && buckets_of(s->out, names[i].metric))
-                return kvc_fail_at(err, KVC_ERR_INPUT, s->out->path, line, name,
-                                   "the bucket states no upper bound (le)");
-            if (!add(s, names[i].metric, rank, le, v))
-                return kvc_fail_at(err, KVC_ERR_LIMIT, s->out->path, line, name,
-                                   "more than %d buckets", KVC_MOST_BUCKETS);
-        }
+    if (!isfinite(v) || v < 0)
+        return kvc_fail_at(err, KVC_ERR_INPUT, s->out->path, line, name,
+                           "its value is no number from 0 on");
+    if (isnan(l->le) && buckets_of(s->out, m->metric))
+        return kvc_fail_at(err, KVC_ERR_INPUT, s->out->path, line, name,
+                           "the bucket states no upper bound (le)");
+    if (!add(s, m->metric, rank, l->le, v))
+        return kvc_fail_at(err, KVC_ERR_LIMIT, s->out->path, line, name, "more than %d buckets",
+                           KVC_MOST_BUCKETS);
     return KVC_OK;
 }
 
-enum kvc_status kvc_scrape_read(struct kvc_scrape *out, const char *path, struct kvc_error *err)
+static void take_start(struct scan *s, const char *value)
 {
+    double v = kvc_readings_number(value, strcspn(value, " \t\r\n"));
+
+    if (v > 0 && !(s->out->started <= v))
+        s->out->started = v;
+}
+
+/* The engine's name and ':', or '_' where a colon was not allowed. N_ENGINES: nothing of one. */
+static size_t engine_of(const char *text, size_t n, const char **name)
+{
+    size_t i = 0, k = 0;
+
+    for (; i < N_ENGINES; i++) {
+        k = strlen(engines[i].backend);
+        if (n > k && strncmp(text, engines[i].backend, k) == 0 &&
+            (text[k] == ':' || text[k] == '_'))
+            break;
+    }
+    *name = text + k + 1;
+    return i;
+}
+
+/* One of the metrics that are read. */
+static enum kvc_status take_metric(struct scan *s, size_t engine, const struct name *m, size_t rank,
+                                   const struct labels *l, const char *value, uint64_t line,
+                                   struct kvc_error *err)
+{
+    bool counts = false;
+    enum kvc_status status = check_served(s, l, line, &counts, err);
+
+    if (status != KVC_OK || !counts)
+        return status;
+    if (s->out->backend && s->out->backend != engines[engine].backend)
+        return kvc_fail_at(err, KVC_ERR_INPUT, s->out->path, line, m->names[rank],
+                           "metrics of %s beside those of %s: scrape one engine",
+                           engines[engine].backend, s->out->backend);
+    s->out->backend = engines[engine].backend;
+    return take_value(s, m, rank, l, value, line, err);
+}
+
+static enum kvc_status take_line(struct scan *s, const char *text, size_t n, uint64_t line,
+                                 struct kvc_error *err)
+{
+    const char *name, *end = text + n;
+    size_t engine = engine_of(text, n, &name);
+    struct labels l = {.le = NAN};
+    enum kvc_status status = KVC_OK;
+
+    if (engine == N_ENGINES)
+        return KVC_OK;
+    size_t k = strcspn(name, "{ \t\r\n");
+    const char *value = name + k;
+    if (*value == '{')
+        value = read_labels(value + 1, end, &l);
+    value += strspn(value, " \t");
+    if (is_named(name, k, "time_to_first_token_seconds_created") && value < end)
+        take_start(s, value);
+    for (const struct name *m = engines[engine].names; m->names[0] && !l.other_rank; m++)
+        for (size_t rank = 0; rank < MOST_NAMES && m->names[rank] && status == KVC_OK; rank++)
+            if (is_named(name, k, m->names[rank]))
+                status = value < end
+                             ? take_metric(s, engine, m, rank, &l, value, line, err)
+                             : kvc_fail_at(err, KVC_ERR_INPUT, s->out->path, line, m->names[rank],
+                                           "has no value");
+    return status;
+}
+
+/* The first token of each request is no step between tokens. */
+static void count_steps(struct kvc_scrape *s)
+{
+    if (s->backend && strcmp(s->backend, "trtllm") == 0)
+        s->value[KVC_METRIC_ITL_COUNT] =
+            s->value[KVC_METRIC_GENERATED] - s->value[KVC_METRIC_TTFT_COUNT];
+}
+
+enum kvc_status kvc_scrape_read(struct kvc_scrape *out, const char *path, const char *served,
+                                struct kvc_error *err)
+{
+    static const char process[] = "process_start_time_seconds ";
     struct kvc_readings_text t;
-    struct scan s = {.out = out};
+    struct scan s = {.out = out, .served = served};
     uint64_t line = 0;
     enum kvc_status status = kvc_readings_open(&t, path, MOST_BYTES, err);
 
     memset(out, 0, sizeof *out);
     out->path = path;
+    out->started = NAN;
     for (size_t i = 0; i < KVC_METRICS; i++)
         out->value[i] = NAN;
     const char *at = status == KVC_OK ? t.text : "", *text;
     size_t n;
-    while (status == KVC_OK && (text = kvc_readings_line(&at, &n)))
+    while (status == KVC_OK && (text = kvc_readings_line(&at, &n))) {
         status = take_line(&s, text, n, ++line, err);
-    if (status == KVC_OK && !s.any)
+        if (strncmp(text, process, sizeof process - 1) == 0)
+            take_start(&s, text + sizeof process - 1);
+    }
+    if (status == KVC_OK && !s.any && served)
+        status = kvc_fail_at(err, KVC_ERR_INPUT, path, 0, "model_name",
+                             "no metric of a model served as \"%.100s\" in it", served);
+    else if (status == KVC_OK && !s.any)
         status = kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL,
-                             "no metric of vLLM (vllm:..) or SGLang (sglang:..) in it; a scrape is "
-                             "what 'curl http://HOST:8000/metrics' prints");
+                             "no metric of vLLM (vllm:..), SGLang (sglang:..) or TensorRT-LLM "
+                             "(trtllm_..) in it; a scrape is what 'curl http://HOST:8000/metrics' "
+                             "prints (trtllm-serve: /prometheus/metrics)");
+    count_steps(out);
     kvc_readings_text_clear(&t);
     return status;
 }

@@ -40,29 +40,13 @@ static const char *column(void *user, const char *name)
     return c->number;
 }
 
-static void put_member(struct kvc_json *j, const struct kvc_jval *v)
-{
-    bool flag;
-    double x;
-
-    if (kvc_jval_string(v))
-        kvc_json_string(j, kvc_jval_key(v), kvc_jval_string(v));
-    else if (kvc_jval_bool(v, &flag))
-        kvc_json_bool(j, kvc_jval_key(v), flag);
-    else if (kvc_jval_number(v, &x))
-        kvc_json_double(j, kvc_jval_key(v), x);
-}
-
 static enum kvc_status keep_json(struct kvc_readings *r, const struct kvc_jval *v,
                                  struct kvc_error *err)
 {
     struct kvc_json j;
 
     kvc_json_init(&j, false);
-    kvc_json_open_object(&j, NULL);
-    for (const struct kvc_jval *m = kvc_jval_first(v); m; m = kvc_jval_next(m))
-        put_member(&j, m);
-    kvc_json_close(&j);
+    kvc_json_value(&j, NULL, v);
     char *text = kvc_json_take(&j);
     if (text)
         kvc_text_addf(&r->kernel_json, "%s%s", r->kernel_json.len ? "," : "", text);
