@@ -34,6 +34,7 @@ struct kvc_llm {
     /* of mamba2: groups, heads and size of the state */
     uint32_t linear_key_heads, linear_value_heads, linear_head_dim;
     uint64_t linear_state_bytes;                /* per sequence, all such layers, fp32 */
+    uint64_t linear_conv_bytes;                 /* and of their convolutions, bf16 */
     uint32_t dense_layers;                      /* MoE models: layers with a dense FFN */
     /* sparse attention: keys kept, the heads that choose by them, tokens attended */
     uint32_t indexer_dim, index_heads, sparse_tokens;
@@ -219,6 +220,20 @@ double kvc_step_weight_bytes(const struct kvc_step_model *model, uint32_t stage)
  * free beside these); 0 when the weights do not fit. */
 uint64_t kvc_step_kv_capacity_bytes(const struct kvc_step_model *model,
                                     double gpu_memory_utilization, uint32_t max_batched_tokens);
+
+/* How the engine shares out room for KV between tokens and what running sequences hold beside
+ * them: the state of linear layers, sliding windows. All ranks. */
+struct kvc_kv_room {
+    uint64_t token_bytes;    /* of each token */
+    uint64_t sequence_bytes; /* of each running sequence, from the same room as tokens */
+    double token_share;      /* of the room; what is left of it holds states alone (SGLang) .. */
+    uint64_t apart_bytes;    /* .. so much for each running sequence; 0: no such part */
+    uint32_t resume_tokens;  /* a prefix can be resumed at multiples of it; 0: anywhere */
+    const char *source;
+};
+/* caching: prefixes are kept; unified: layers with a window keep the whole context. */
+void kvc_step_kv_room(const struct kvc_step_model *model, bool caching, bool unified,
+                      struct kvc_kv_room *out);
 
 /* What of an estimate lies beyond the measurements that it rests on; 0: nothing. */
 enum {

@@ -164,6 +164,7 @@ static bool read_llm(const struct kvc_jval *v, struct kvc_llm *m)
     m->linear_kind = kvc_profile_string(v, "linear_kind");
     m->no_step_model = kvc_profile_string(v, "no_step_model");
     m->linear_state_bytes = number_u64(v, "linear_state_bytes");
+    m->linear_conv_bytes = number_u64(v, "linear_conv_bytes");
     m->kv_bytes_per_token_bf16 = number_u64(v, "kv_bytes_per_token_bf16");
     m->params_total_b = kvc_profile_number(v, "params_total_b", 0);
     m->params_active_b = kvc_profile_number(v, "params_active_b", 0);

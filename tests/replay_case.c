@@ -142,8 +142,12 @@ static void make_engine(struct maker *m, uint64_t kv_bytes_per_token)
     m->c->pages = chance(m, 10)   ? 1 + below(m, (uint32_t)largest)
                   : chance(m, 20) ? largest
                                   : largest + below(m, (uint32_t)largest * 4);
-    sc->engine.kv_cache_memory_bytes =
-        (m->c->pages + 1) * sc->engine.page_tokens * kv_bytes_per_token;
+    /* by seed: drawing it would make all other cases anew */
+    uint64_t beside = m->c->seed % 7 == 3 ? 1 + m->c->seed / 7 % 4 : 0;
+    uint64_t page_bytes = sc->engine.page_tokens * kv_bytes_per_token;
+    sc->engine.sequence_memory_bytes = beside ? beside * page_bytes - m->c->seed % 3 : 0;
+    m->c->pages += beside * (1 + m->c->seed / 28 % 4);
+    sc->engine.kv_cache_memory_bytes = (m->c->pages + 1) * page_bytes;
     sc->engine.max_batched_tokens = chance(m, 30) ? 8192 : 1 + below(m, 60);
     sc->engine.max_seqs = chance(m, 50) ? 256 : 1 + below(m, 6);
     sc->engine.max_model_len = chance(m, 10) ? 1 + below(m, 100) : 0;

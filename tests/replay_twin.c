@@ -185,7 +185,8 @@ static bool servable(const struct twin *tw, const struct req *r)
 
     for (uint32_t t = 0; t < tw->n_tenants; t++)
         reserved += t == r->tenant ? 0 : tw->rules[t].reserve[0];
-    return (tokens - 1 + tw->P - 1) / tw->P + reserved <= tw->setup->pages &&
+    return (tokens - 1 + tw->P - 1) / tw->P + tw->setup->sequence_pages + reserved <=
+               tw->setup->pages &&
            (!limit || tokens <= limit);
 }
 

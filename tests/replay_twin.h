@@ -44,6 +44,7 @@ struct twin_link {
 /* What the profiles and the scenario make of the hardware. */
 struct twin_setup {
     uint64_t pages; /* of one replica, the null block already taken off */
+    uint64_t sequence_pages; /* that a running request holds beside its tokens' */
     uint64_t kv_bytes_per_token;
     struct twin_clock clock;
     const struct kvc_router_ops *router;

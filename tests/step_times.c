@@ -11,7 +11,7 @@
 struct shape {
     char model[KVC_NAME_MAX], gpu[KVC_NAME_MAX], backend[KVC_NAME_MAX];
     char weights_dtype[32], kv_dtype[32];
-    uint32_t tp, pp, ep, dp, gpus_per_node, batch_tokens;
+    uint32_t tp, pp, ep, dp, gpus_per_node, batch_tokens, max_seqs;
     double kv_resident;
 };
 
@@ -37,6 +37,7 @@ static struct shape shape_of(const struct kvc_scenario *sc)
     s.dp = sc->cluster.dp;
     s.gpus_per_node = sc->cluster.gpus_per_node;
     s.batch_tokens = sc->cluster.pp > 1 ? sc->engine.max_batched_tokens : 0;
+    s.max_seqs = sc->engine.max_seqs < 256 ? sc->engine.max_seqs : 256; /* more capture no more */
     s.kv_resident = sc->engine.kv_resident;
     return s;
 }
@@ -46,6 +47,7 @@ static struct kvc_step_model *build(const struct shape *s)
     struct kvc_step_config config = {.llm = kvc_llm_find(s->model), .gpu = kvc_gpu_find(s->gpu),
                                      .backend = s->backend, .tp = s->tp, .pp = s->pp, .ep = s->ep,
                                      .dp = s->dp, .batch_tokens = s->batch_tokens,
+                                     .max_seqs = s->max_seqs,
                                      .kv_resident = s->kv_resident,
                                      .gpus_per_node = s->gpus_per_node};
     struct kvc_step_model *model = NULL;

@@ -229,6 +229,35 @@ static void nixlbench_tables_of_old_and_new(void **state)
     kvc_readings_clear(&r);
 }
 
+/* Held back on purpose; of all clients at once; with text behind that holds a brace. */
+static void fio_of_other_ways_to_run_it(void **state)
+{
+    struct kvc_readings r;
+    (void)state;
+    read_text(&r,
+              "{\"fio version\":\"fio-3.38\",\"global options\":{\"direct\":\"1\"},\"client_stats\":["
+              FIO_JOB("0", "\"rw\":\"read\"", SIDE("4096000", "1000"), "") ","
+              FIO_JOB("1", "\"rw\":\"read\",\"rate_iops\":\"10\"", SIDE("40960", "10"), "") ","
+              "{\"jobname\":\"All clients\",\"read\":{" SIDE("4136960", "1010") "}}]}\n"
+              "Run status group 0 {all jobs}:\n", &kvc_reader_fio);
+    assert_int_equal(r.n, 1);
+    expect(&r, 0, KVC_TOWARDS_GPU, 4096, 1, 4096000);
+    assert_true(noted(&r, "held the job back"));
+    kvc_readings_clear(&r);
+}
+
+static void perftest_latency_of_a_duration(void **state)
+{
+    struct kvc_readings r;
+    (void)state;
+    read_text(&r,
+              "                    RDMA_Read Latency Test\n"
+              " #bytes        #iterations       t_avg[usec]    tps average\n"
+              " 4096          3000000           4.00           250000.00\n", &kvc_reader_perftest);
+    expect(&r, 0, KVC_TOWARDS_GPU, 4096, 1, 4096 / 4e-6);
+    kvc_readings_clear(&r);
+}
+
 static void what_is_none_of_them_is_refused(void **state)
 {
     static const struct {
@@ -391,6 +420,8 @@ int main(void)
         cmocka_unit_test(nvbandwidth_text),
         cmocka_unit_test(nvbandwidth_json),
         cmocka_unit_test(fio_jobs),
+        cmocka_unit_test(fio_of_other_ways_to_run_it),
+        cmocka_unit_test(perftest_latency_of_a_duration),
         cmocka_unit_test(perftest_tables),
         cmocka_unit_test(perftest_json_tells_its_unit_by_the_messages),
         cmocka_unit_test(nixlbench_tables_of_old_and_new),

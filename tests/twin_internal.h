@@ -47,6 +47,7 @@ struct req {
     uint32_t usable, h, pub;
     uint32_t offered; /* blocks offered to the first lower tier since admission */
     uint64_t new_pages, anon;
+    uint64_t beside; /* pages among anon that are no token's */
     struct copy **held; /* [0, pub) */
     enum req_state state;
     uint32_t replica, lane;

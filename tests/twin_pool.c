@@ -347,12 +347,14 @@ void pool_alloc(struct twin *tw, struct replica *rep, struct req *r, uint32_t by
     uint32_t to = tokens / tw->B < r->n_path ? tokens / tw->B : r->n_path;
     uint32_t newcomer = to > r->pub ? r->path[to - 1] : TWIN_NONE;
 
+    r->new_pages += pages;
+    pages += tw->setup->sequence_pages - r->beside; /* with the first ones */
+    r->beside = tw->setup->sequence_pages;
     while (rep->plain < pages && rep->order)
         evict_by_policy(tw, rep, by, pages, newcomer, TWIN_NONE);
     while (rep->plain < pages)
         evict(tw, rep, victim(tw, rep, by, pages), by);
     rep->plain -= pages;
-    r->new_pages += pages;
     r->anon += pages;
 }
 
@@ -448,7 +450,7 @@ void pool_release(struct twin *tw, struct replica *rep, struct req *r)
         else if (copy->holders == 0)
             queue_push(rep, copy);
     }
-    r->anon = r->new_pages = 0;
+    r->anon = r->new_pages = r->beside = 0;
     r->pub = r->h = r->usable = 0;
     rest(tw, rep, r->tenant);
     trim(tw, rep);

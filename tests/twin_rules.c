@@ -59,10 +59,11 @@ static double ratio_now(const struct replica *rep)
 uint64_t rules_need(const struct twin *tw, const struct replica *rep, const struct req *r,
                     uint64_t now)
 {
-    uint64_t decoding = 0, beginning = 0, guess, more = pages_for(tw, r, now);
+    uint64_t decoding = 0, beginning = 0, guess, beside = tw->setup->sequence_pages;
+    uint64_t more = pages_for(tw, r, now) + beside;
 
     if (tw->sc->engine.reserve_output == KVC_RESERVE_FULL)
-        return ceil_pages(tw, (uint64_t)r->L + r->O - 1) - hit_pages(tw, r) +
+        return beside + ceil_pages(tw, (uint64_t)r->L + r->O - 1) - hit_pages(tw, r) +
                promised(tw, &rep->running) + promised(tw, &rep->parked) + promised(tw, &rep->ready);
     if (tw->sc->engine.reserve_output == KVC_RESERVE_NONE ||
         rep->running.n + rep->ready.n + rep->parked.n == 0)
@@ -77,7 +78,7 @@ uint64_t rules_need(const struct twin *tw, const struct replica *rep, const stru
     }
     double tokens = (double)(r->N - r->usable) + (double)clipped(r) +
                     (ratio_now(rep) * (double)decoding + (double)beginning);
-    guess = (uint64_t)(tokens / tw->P) + 2;
+    guess = (uint64_t)(tokens / tw->P) + 2 + beside;
     return guess > more ? guess : more;
 }
 

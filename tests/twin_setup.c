@@ -104,6 +104,8 @@ bool twin_setup_from_scenario(struct twin_setup *out, const struct kvc_scenario 
     out->kv_bytes_per_token = kvc_llm_kv_bytes_per_token(llm, kv, sc->cluster.tp);
     page_bytes = out->kv_bytes_per_token * sc->engine.page_tokens;
     out->pages = sc->engine.kv_cache_memory_bytes / page_bytes - 1;
+    while (out->sequence_pages * page_bytes < sc->engine.sequence_memory_bytes)
+        out->sequence_pages++;
     out->clock = (struct twin_clock){model, model_step, model_decode, kvc_step_front_ns(model),
                                      model_spacing, model_rank};
     out->router = kvc_router_named(sc->router.policy);

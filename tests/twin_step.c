@@ -59,10 +59,10 @@ static void account(struct twin *tw, struct replica *rep)
 static void schedule_tokens(struct twin *tw, struct replica *rep, struct req *r, uint32_t tokens,
                             uint32_t *budget)
 {
-    uint64_t need = pages_for(tw, r, (uint64_t)r->c + tokens);
+    uint64_t need = pages_for(tw, r, (uint64_t)r->c + tokens), have = r->new_pages;
 
-    if (need > r->new_pages)
-        pool_alloc(tw, rep, r, r->tenant, need - r->new_pages, r->c + tokens);
+    if (need > have || r->beside < tw->setup->sequence_pages)
+        pool_alloc(tw, rep, r, r->tenant, need > have ? need - have : 0, r->c + tokens);
     r->sched = tokens;
     *budget -= tokens < *budget ? tokens : *budget;
     if (tw->sc->engine.publish == KVC_PUBLISH_SCHEDULED)

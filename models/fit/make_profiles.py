@@ -140,7 +140,8 @@ def nemotron():
     m.update(params_active_computed_b=3.6, moe={"num_experts": 128, "top_k": 6, "intermediate_size": 1856, "shared_intermediate_total": 3712},
              kv_bytes_per_token={"bf16_total_all_layers": 6 * 2 * 2 * 128 * 2},
              linear_attention={"type": "mamba2", "layers": 23, "key_heads": groups, "value_heads": heads, "value_dim": state, "width": into,
-                               "value_width": width, "state_bytes_per_sequence_fp32": 23 * width * state * 4},
+                               "value_width": width, "state_bytes_per_sequence_fp32": 23 * width * state * 4,
+                               "conv_state_bytes_per_sequence_bf16": 23 * 3 * (width + 2 * groups * state) * 2},
              source="Nemotron3NanoProvider of NVIDIA-NeMo/Megatron-Bridge @d9f7643b; 23 mamba2, 23 expert and 6 attention blocks")
     return m
 
@@ -241,6 +242,7 @@ def llm(m):
                      kv_heads=win["full_kv_heads"], head_dim=win["full_head_dim"])
     if lin:
         o.update(linear_layers=lin["layers"], linear_state_bytes=lin["state_bytes_per_sequence_fp32"],
+                 linear_conv_bytes=lin["conv_state_bytes_per_sequence_bf16"],
                  linear_width=lin.get("width") or 2 * lin["key_heads"] * lin["key_dim"] + 2 * lin["value_heads"] * lin["value_dim"],
                  linear_value_width=lin.get("value_width") or lin["value_heads"] * lin["value_dim"],
                  linear_kind="mamba2" if lin["type"] == "mamba2" else "kda" if "kimi" in lin["type"] else "gdn",

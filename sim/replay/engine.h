@@ -209,6 +209,8 @@ struct kvc_engine {
     struct kvc_routing routing;
     uint64_t router_rng, front_ns, token_bytes;
     uint32_t block_tokens, page_tokens;
+    uint64_t sequence_pages; /* that a running request holds beside its tokens' */
+    uint32_t max_seqs;
     uint64_t now;
 
     struct kvc_replica *replicas;

@@ -300,6 +300,27 @@ static void warn_tiers(struct notes *n, const struct kvc_engine *e)
     }
 }
 
+/* What is held beside tokens, and what of it is not. */
+static void warn_sequences(struct notes *n, const struct kvc_engine *e)
+{
+    const struct kvc_llm *llm = kvc_llm_find(e->sc->model);
+    struct kvc_kv_room room;
+    kvc_step_kv_room(e->model, e->sc->engine.prefix_caching, e->sc->engine.unified_kv, &room);
+    if (llm->window_layers && room.sequence_bytes)
+        warn(n, "window_kv", "Each running sequence holds its whole window in the sliding-window layers; "
+                             "windows kept for cached prefixes take no room here, as they do there.");
+    if (!llm->linear_layers || !e->sc->engine.prefix_caching)
+        return;
+    warn(n, "linear_state", "A prefix of this model is resumed from a state of its linear layers (%.0f MB), "
+                            "kept where a step of prefill ended: here hits end at any page, and states of "
+                            "cached prefixes take no room.",
+         (double)(llm->linear_state_bytes + llm->linear_conv_bytes) * 1e-6);
+    if (room.resume_tokens > e->page_tokens)
+        warn(n, "resume_tokens", "vLLM lets prefixes of this model resume at multiples of %u tokens only; "
+                                 "engine.page_tokens %u replays that.", room.resume_tokens,
+             room.resume_tokens);
+}
+
 static void warn_load(struct notes *n, const struct kvc_engine *e)
 {
     uint64_t span = e->trace->n_requests ? e->trace->arrival_ns[e->trace->n_requests - 1] : 0;
@@ -317,9 +338,7 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
         warn(n, "preemptions", "%llu preemptions for want of KV pages; %llu tokens were computed "
                                "again.", (unsigned long long)preempted,
              (unsigned long long)n->r->recomputed_tokens);
-    if (kvc_llm_find(e->sc->model)->window_layers && !e->sc->engine.unified_kv)
-        warn(n, "window_kv", "This model has sliding-window layers; the KV they hold for each running "
-                             "sequence is not taken off the room for KV, which is then too large.");
+    warn_sequences(n, e);
     const struct kvc_gpu *gpu = kvc_user_gpu(e->user, e->sc->cluster.gpu);
     const struct kvc_figure *between = &gpu->gpu_link_bytes_per_s;
     if (e->sc->cluster.tp > 1 && between->value < SLOW_GPU_LINK)

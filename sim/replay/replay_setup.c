@@ -46,6 +46,45 @@ static enum kvc_status classify_links(struct kvc_engine *e, struct kvc_error *er
     return KVC_OK;
 }
 
+/* Pages of a replica, and how many of them a running sequence takes beside its tokens'. */
+static enum kvc_status share_out_room(struct kvc_engine *e, const struct kvc_step_config *config,
+                                      uint64_t *pages, struct kvc_error *err)
+{
+    const struct kvc_scenario *sc = e->sc;
+    uint64_t bytes = sc->engine.kv_cache_memory_bytes;
+    struct kvc_kv_room room;
+    kvc_step_kv_room(e->model, sc->engine.prefix_caching, sc->engine.unified_kv, &room);
+    e->token_bytes = room.token_bytes;
+    if (sc->engine.kv_resident < 1) /* of every token so much is left, in all tiers */
+        e->token_bytes = (uint64_t)((double)e->token_bytes * sc->engine.kv_resident + 0.5);
+    e->max_seqs = sc->engine.max_seqs;
+    if (!bytes) {
+        double all = (double)kvc_step_kv_capacity_bytes(
+            e->model, sc->engine.gpu_memory_utilization, sc->engine.max_batched_tokens);
+        double most = room.apart_bytes ? all * (1 - room.token_share) / (double)room.apart_bytes
+                                       : e->max_seqs;
+        e->max_seqs = most < e->max_seqs ? (uint32_t)most : e->max_seqs;
+        bytes = (uint64_t)(all * room.token_share);
+    }
+    if (sc->engine.sequence_memory_bytes)
+        room.sequence_bytes = sc->engine.sequence_memory_bytes;
+    uint64_t page_bytes = e->token_bytes * e->page_tokens;
+    *pages = page_bytes ? bytes / page_bytes : 0;
+    e->sequence_pages = page_bytes ? kvc_div_up(room.sequence_bytes, page_bytes) : 0;
+    if (*pages < 2 + e->sequence_pages && sc->engine.kv_cache_memory_bytes)
+        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "engine.kv_cache_memory",
+                           "holds less than the %" PRIu64 " pages of %u tokens that a run needs, "
+                           "%" PRIu64 " bytes each: raise it", 2 + e->sequence_pages,
+                           e->page_tokens, page_bytes);
+    if (*pages < 2 + e->sequence_pages || !e->max_seqs)
+        return kvc_fail(err, KVC_ERR_INPUT,
+                        "%s does not fit: no memory for KV cache is left on %u x %s after the "
+                        "weights; raise cluster.tp or cluster.pp, or take a smaller weights_dtype",
+                        config->llm->name, config->tp * config->pp, config->gpu->name);
+    *pages -= 1; /* vLLM keeps one block as the null block */
+    return KVC_OK;
+}
+
 static enum kvc_status init_model(struct kvc_engine *e, uint64_t *pages, struct kvc_error *err)
 {
     const struct kvc_scenario *sc = e->sc;
@@ -81,28 +120,7 @@ static enum kvc_status init_model(struct kvc_engine *e, uint64_t *pages, struct 
     if (st != KVC_OK)
         return st;
     e->front_ns = kvc_step_front_ns(e->model);
-    e->token_bytes = kvc_llm_kv_bytes_per_token(config.llm, config.kv, config.tp);
-    if (sc->engine.unified_kv)
-        e->token_bytes += kvc_llm_window_kv_bytes(config.llm, config.kv, config.tp, 1);
-    if (sc->engine.kv_resident < 1) /* of every token so much is left, in all tiers */
-        e->token_bytes = (uint64_t)((double)e->token_bytes * sc->engine.kv_resident + 0.5);
-    uint64_t bytes = sc->engine.kv_cache_memory_bytes;
-    if (!bytes)
-        bytes = kvc_step_kv_capacity_bytes(e->model, sc->engine.gpu_memory_utilization,
-                                           sc->engine.max_batched_tokens);
-    *pages = e->token_bytes ? bytes / (e->token_bytes * e->page_tokens) : 0;
-    if (*pages < 2 && sc->engine.kv_cache_memory_bytes)
-        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "engine.kv_cache_memory",
-                           "holds less than the two pages of %u tokens that a run needs, %" PRIu64
-                           " bytes each: raise it", e->page_tokens,
-                           e->token_bytes * e->page_tokens);
-    if (*pages < 2)
-        return kvc_fail(err, KVC_ERR_INPUT,
-                        "%s does not fit: no memory for KV cache is left on %u x %s after the "
-                        "weights; raise cluster.tp or cluster.pp, or take a smaller weights_dtype",
-                        config.llm->name, config.tp * config.pp, config.gpu->name);
-    *pages -= 1; /* vLLM keeps one block as the null block */
-    return KVC_OK;
+    return share_out_room(e, &config, pages, err);
 }
 
 static enum kvc_status init_memory(struct kvc_engine *e, struct kvc_error *err)

@@ -74,7 +74,7 @@ void kvc_job_release(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
 {
     struct kvc_job *j = &e->jobs[job];
     uint64_t cached = kvc_pool_pages(&r->pool, j->held) - kvc_pool_pages(&r->pool, j->hit_blocks);
-    kvc_pool_give(&r->pool, j->alloc_pages - j->hit_pages - cached);
+    kvc_pool_give(&r->pool, j->alloc_pages - j->hit_pages - cached + e->sequence_pages);
     r->pool.by = j->tenant;
     if (j->held)
         kvc_pool_release(&r->pool, kvc_engine_path(e, j->leaf, 0), 0, j->held, job,
@@ -209,8 +209,9 @@ static uint64_t more_pages(const struct kvc_engine *e, const struct kvc_job *j, 
     return need > j->alloc_pages ? need - j->alloc_pages : 0;
 }
 
+/* beside: pages for what is not of any token. */
 static void take_for(struct kvc_engine *e, struct kvc_replica *r, struct kvc_job *j,
-                     uint64_t tokens)
+                     uint64_t tokens, uint64_t beside)
 {
     uint64_t more = more_pages(e, j, tokens), full = e->block_tokens ? tokens / e->block_tokens : 0;
     r->pool.by = j->tenant;
@@ -218,7 +219,7 @@ static void take_for(struct kvc_engine *e, struct kvc_replica *r, struct kvc_job
         uint32_t to = full < j->path_blocks ? (uint32_t)full : j->path_blocks;
         kvc_pool_newcomer(&r->pool, kvc_engine_path(e, j->leaf, 0), to > j->held ? to : 0);
     }
-    kvc_pool_take(&r->pool, more);
+    kvc_pool_take(&r->pool, more + beside);
     j->alloc_pages += more;
 }
 
@@ -293,7 +294,7 @@ static void schedule_partial(struct kvc_engine *e, struct kvc_replica *r, struct
     uint32_t tokens = (uint32_t)(left < plan->budget ? left : plan->budget);
     uint64_t more = more_pages(e, j, (uint64_t)j->computed + tokens);
     if (make_room(e, r, last, j->tenant, more, plan)) {
-        take_for(e, r, j, (uint64_t)j->computed + tokens);
+        take_for(e, r, j, (uint64_t)j->computed + tokens, 0);
         add_chunk(e, r, last, tokens, plan);
     }
 }
@@ -342,7 +343,7 @@ static void hold_hit(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
         kvc_tiers_arrive(e, r, j->request);
     }
     kvc_tiers_touch(e, r, path, limit, j->tenant);
-    take_for(e, r, j, tokens);
+    take_for(e, r, j, tokens, e->sequence_pages);
     kvc_job_set_computed(e, r, job, reach->usable);
 }
 
@@ -456,7 +457,8 @@ static bool admit_waiting(struct kvc_engine *e, struct kvc_replica *r, struct st
     uint64_t all = e->sc->engine.reserve_full_prompt || load ? j->known
                                                              : (uint64_t)reach.usable + tokens;
     uint32_t h = e->block_tokens ? (uint32_t)kvc_div_up(reach.usable, e->block_tokens) : 0;
-    uint64_t need = pages_to_admit(e, r, j, reach.usable, kvc_pool_pages(&r->pool, h), all);
+    uint64_t need = e->sequence_pages +
+                    pages_to_admit(e, r, j, reach.usable, kvc_pool_pages(&r->pool, h), all);
     r->pool.by = j->tenant;
     if (!kvc_pool_fits(&r->pool, path, h, need))
         return false;
@@ -503,7 +505,7 @@ static void schedule_prompts(struct kvc_engine *e, struct kvc_replica *r, struct
     schedule_partial(e, r, plan);
     r->blocked = r->looked = false;
     while (!plan->preempted && plan->budget && !e->nomem && (r->ready.n || r->waiting.n)) {
-        if (r->running.n >= e->sc->engine.max_seqs) {
+        if (r->running.n >= e->max_seqs) {
             r->blocked = true;
             return;
         }

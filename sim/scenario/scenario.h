@@ -88,6 +88,7 @@ struct kvc_scenario {
         enum kvc_preempt_rule preempt;
         bool partial_reuse;         /* hits end at tokens, not pages */
         uint64_t kv_cache_memory_bytes; /* 0 = derive */
+        uint64_t sequence_memory_bytes; /* 0 = derive */
         bool unified_kv;
         double kv_resident, output_inflation;
         uint64_t kv_load_ns, kv_load_token_ns; /* of a load from below HBM, beside its bytes */

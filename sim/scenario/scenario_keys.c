@@ -133,6 +133,9 @@ static const struct kvc_scenario_key keys[] = {
          "hits end at any token, not at pages (TensorRT-LLM)"),
     SIZE("engine.kv_cache_memory", NULL, engine.kv_cache_memory_bytes, 1, 1e18, "",
          "KV bytes of a replica, all ranks; unset = derived from GPU memory"),
+    SIZE("engine.sequence_memory", NULL, engine.sequence_memory_bytes, 1, 1e18, "",
+         "KV bytes, all ranks, that a running sequence takes beside its tokens: state of linear "
+         "layers, sliding windows; unset = derived from model and engine"),
     FLAG("engine.unified_kv", engine.unified_kv, "false",
          "layers with a sliding window keep the whole context, as without a hybrid KV manager"),
     TIME("engine.kv_load_time", engine.kv_load_ns, 60e9, "(the backend's)",

@@ -47,6 +47,25 @@ enum kvc_status kvc_readings_open(struct kvc_readings_text *t, const char *path,
     return status;
 }
 
+/* Where the object that begins here ends; the text's end where it doesn't. */
+static const char *end_of(const char *at, const char *end)
+{
+    size_t depth = 0;
+    bool quoted = false;
+
+    for (; at < end; at++) {
+        if (quoted && *at == '\\' && at + 1 < end)
+            at++;
+        else if (*at == '"')
+            quoted = !quoted;
+        else if (!quoted && *at == '{')
+            depth++;
+        else if (!quoted && *at == '}' && --depth == 0)
+            return at + 1;
+    }
+    return end;
+}
+
 /* Tools print warnings in front of their JSON, and sometimes behind it. */
 static enum kvc_status find_json(struct kvc_readings_text *t, struct kvc_error *err)
 {
@@ -62,10 +81,7 @@ static enum kvc_status find_json(struct kvc_readings_text *t, struct kvc_error *
     }
     if (!*begin)
         return KVC_OK;
-    while (end > begin && end[-1] != '}')
-        end--;
-    if (begin == end)
-        end = t->text + t->n;
+    end = end_of(begin, end);
     t->json_line = line;
     return kvc_json_parse(&t->json, begin, (size_t)(end - begin), false, t->path, line, err);
 }

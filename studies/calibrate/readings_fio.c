@@ -15,7 +15,7 @@ struct group { /* jobs that ran at once */
     double id;
     size_t jobs;
     double bytes_per_s[2], ops_per_s[2], depth, numjobs, op_bytes;
-    bool mixed, failed, cached, many_sizes;
+    bool mixed, failed, cached, many_sizes, held_back;
     const char *wrong, *value; /* an option that is no number, and what it says */
     uint64_t line;
 };
@@ -103,6 +103,7 @@ static void add_job(struct group *g, const struct kvc_jval *job, const struct kv
                        strncmp(rw, "randrw", 6) == 0);
     g->failed |= number(job, "error") != 0;
     g->cached |= !truth(option(job, all, "direct", NULL));
+    g->held_back |= option(job, all, "rate", "rate_iops") || option(job, all, "thinktime", NULL);
     g->depth += depth;
     g->numjobs = whole_option(g, job, all, "numjobs");
     g->jobs++;
@@ -127,6 +128,9 @@ static enum kvc_status end_group(struct kvc_readings *r, const struct group *g,
     else if (g->cached)
         kvc_readings_note(r,
                           "jobs without direct=1 measure the page cache: run fio with --direct=1");
+    else if (g->held_back)
+        kvc_readings_note(r, "line %llu: rate, rate_iops or thinktime held the job back, so it "
+                          "doesn't tell what the drive can: left out", line);
     else if (g->mixed || both)
         kvc_readings_note(r, "reads and writes at once: a link's profile has each by itself");
     else if (g->many_sizes)
@@ -145,15 +149,30 @@ static enum kvc_status end_group(struct kvc_readings *r, const struct group *g,
     return status;
 }
 
+/* With --client the jobs of all machines stand under another name, and their sum behind them. */
+static const struct kvc_jval *jobs_of(const struct kvc_jval *root)
+{
+    const struct kvc_jval *jobs = kvc_jval_member(root, "jobs");
+
+    return jobs ? jobs : kvc_jval_member(root, "client_stats");
+}
+
+static bool is_sum(const struct kvc_jval *job)
+{
+    const struct kvc_jval *name = kvc_jval_member(job, "jobname");
+
+    return name && kvc_jval_string(name) && strcmp(kvc_jval_string(name), "All clients") == 0;
+}
+
 static bool sniff(const struct kvc_readings_text *t)
 {
-    return t->json && kvc_jval_member(t->json, "fio version") && kvc_jval_member(t->json, "jobs");
+    return t->json && kvc_jval_member(t->json, "fio version") && jobs_of(t->json);
 }
 
 static enum kvc_status read(struct kvc_readings *r, const struct kvc_readings_text *t,
                             struct kvc_error *err)
 {
-    const struct kvc_jval *jobs = kvc_jval_member(t->json, "jobs");
+    const struct kvc_jval *jobs = jobs_of(t->json);
     const struct kvc_jval *all = kvc_jval_member(t->json, "global options");
     enum kvc_status status = KVC_OK;
     struct group g = {0};
@@ -163,6 +182,8 @@ static enum kvc_status read(struct kvc_readings *r, const struct kvc_readings_te
     for (const struct kvc_jval *j = kvc_jval_first(jobs); j && status == KVC_OK;
          j = kvc_jval_next(j)) {
         double id = number(j, "groupid");
+        if (is_sum(j))
+            continue;
         if (g.jobs && id != g.id) {
             status = end_group(r, &g, err);
             g = (struct group){0};

@@ -18,6 +18,7 @@ struct test { /* what the lines above a table say */
     bool both, send;
     double depth, qps, outstanding;
     char unit; /* of a table's bandwidths: G(bit), M(iB), 0: not stated, ?: another */
+    size_t mean; /* its column of mean latencies */
 };
 
 static double under_way(const struct test *t)
@@ -190,6 +191,7 @@ static enum kvc_status read_tables(struct kvc_readings *r, const char *at, struc
         } else if (has(text, n, "#bytes")) {
             table = true;
             t.unit = unit_of(text, n);
+            t.mean = has(text, n, "tps average") ? 2 : 5; /* runs of a duration (-D) say less */
             if (t.unit == '?')
                 kvc_readings_note(r, "line %llu: its bandwidths are neither in Gb/sec nor in "
                                   "MiB/sec: the messages per second count",
@@ -200,8 +202,8 @@ static enum kvc_status read_tables(struct kvc_readings *r, const char *at, struc
                 name_test(&t, has(text, n, "t_min") ? "Latency" : "BW");
         } else if (table && t.tool == BW && numbers(text, n, v, 8) >= 5) {
             status = add_bw(r, &t, v[0], v[3], v[4], line, err);
-        } else if (table && t.tool == LAT && numbers(text, n, v, 8) >= 6) {
-            status = add_lat(r, &t, v[0], v[5], line, err);
+        } else if (table && t.tool == LAT && numbers(text, n, v, 8) > t.mean) {
+            status = add_lat(r, &t, v[0], v[t.mean], line, err);
         } else if (!table) {
             read_setting(&t, text, n);
         }

@@ -95,15 +95,14 @@ void kvc_engine_models_clear(struct kvc_engine_models *models)
 static double kv_tokens(const struct kvc_engine_model *m, const struct kvc_engine_row *r,
                         const struct kvc_engine_recipe *how)
 {
-    const struct kvc_step_config *c = &m->config;
     double bytes = (double)kvc_step_kv_capacity_bytes(m->model, how->kv_share,
                                                       how->batching.max_batched_tokens);
-    uint64_t tokens = (uint64_t)r->isl + r->osl;
-    double window = (double)kvc_llm_window_kv_bytes(c->llm, c->kv, c->tp, tokens);
-    double a_token = (double)kvc_llm_kv_bytes_per_token(c->llm, c->kv, c->tp) +
-                     (window + (double)c->llm->linear_state_bytes) / (double)tokens;
+    double tokens = (double)r->isl + r->osl;
+    struct kvc_kv_room room;
 
-    return bytes / a_token;
+    kvc_step_kv_room(m->model, true, false, &room);
+    return room.token_share * bytes /
+           ((double)room.token_bytes + (double)room.sequence_bytes / tokens);
 }
 
 bool kvc_engine_fits(const struct kvc_engine_model *m, const struct kvc_engine_row *r)
