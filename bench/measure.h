@@ -20,7 +20,7 @@ struct kvc_bench_kernel {
 };
 
 struct kvc_bench_device { /* a GPU */
-    char name[128];
+    char name[256];
     double memory_bytes, multiprocessors;
 };
 

@@ -11,6 +11,7 @@
 
 #define SCALE 0.1          /* of residuals (logarithms): what kernels chosen by shape differ by */
 #define TABLES_OFF 0.02    /* what a base's shapes may be off by */
+#define FEW_ROWS 8         /* fewer leave the launch as it is */
 #define SPAN_SHAPES 4      /* fewer shapes or values of an axis are no table */
 #define SPAN_VALUES 4
 #define SPAN_ROWS 20
@@ -71,9 +72,19 @@ static enum kvc_status fit_constants(struct group *g, struct kvc_measured_fit *f
         f->constant[i] = (struct kvc_fit_constant){.name = constant_name(g->base->family, i),
                                                    .start = g->base->constants[i],
                                                    .base = g->base->constants[i]};
+    f->constant[0].kept = g->n < FEW_ROWS;
+    f->constant[0].with = 1; /* they hardly depend on it */
     enum kvc_status status = kvc_measured_fit_run(f, err);
     f->user = NULL;
     return status;
+}
+
+/* Weights can come from memory no faster; in tables, small ones come from the L2 cache. */
+static double weights_ns(const struct group *g, const struct kvc_kernel_row *r)
+{
+    return strcmp(g->about->family->name, "gemm") == 0
+               ? 1e9 * r->x[0] * r->x[1] * r->params[1] / g->peaks->bytes_per_s
+               : 0;
 }
 
 /* What the base's table makes of its closed form at each row. */
@@ -86,7 +97,8 @@ static void find_factors(struct group *g)
         const struct kvc_kernel_row *r = &g->row[i];
         kvc_kernel_curve_at(g->base, r->x, &curve);
         memcpy(curve.params, r->params, sizeof curve.params);
-        g->factor[i] = kvc_kernel_curve_ns(&curve, g->peaks, r->x + n_site, NULL) /
+        double ns = kvc_kernel_curve_ns(&curve, g->peaks, r->x + n_site, NULL);
+        g->factor[i] = fmax(ns, weights_ns(g, r)) /
                        g->base->family->form(g->base->constants, r->params, g->peaks, r->x);
     }
 }

@@ -93,7 +93,7 @@ static size_t bench_rows(struct kvc_own_row *rows, bool quick)
     const struct kvc_kernel_family *f = kvc_kernel_family_find("gemm");
     size_t n = 0;
 
-    for (size_t s = 0; s < (quick ? 1 : 5); s++)
+    for (size_t s = 0; s < (quick ? 2 : 5); s++)
         for (double m = 16; m <= 16384; m *= quick ? 8 : 4) {
             struct kvc_own_row *r = &rows[n++];
             *r = (struct kvc_own_row){.family = f};
@@ -158,7 +158,7 @@ static void a_law_comes_back_from_few_rows(void **state)
     kvc_user_profile_destroy(p);
 }
 
-/* One shape and four sizes: the peaks still come out, and what lies between takes them. */
+/* Two shapes and four sizes: the peaks still come out, and what lies between takes them. */
 static void a_quick_look_moves_the_peaks(void **state)
 {
     struct kvc_own_row rows[MOST];

@@ -235,7 +235,8 @@ static void fio_of_other_ways_to_run_it(void **state)
     struct kvc_readings r;
     (void)state;
     read_text(&r,
-              "{\"fio version\":\"fio-3.38\",\"global options\":{\"direct\":\"1\"},\"client_stats\":["
+              "{\"fio version\":\"fio-3.38\",\"global options\":{\"direct\":\"1\"},"
+              "\"client_stats\":["
               FIO_JOB("0", "\"rw\":\"read\"", SIDE("4096000", "1000"), "") ","
               FIO_JOB("1", "\"rw\":\"read\",\"rate_iops\":\"10\"", SIDE("40960", "10"), "") ","
               "{\"jobname\":\"All clients\",\"read\":{" SIDE("4136960", "1010") "}}]}\n"

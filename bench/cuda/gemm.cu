@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Matrix products of layers by cuBLASLt, y[m, n] = x[m, k] W[n, k]^T, bf16 and fp8 (e4m3) into
- * bf16. Repeats find weights in the L2 cache where they fit, as in most published tables. */
+ * bf16. Each launch takes other copies of the weights, so that they come from memory, as a model's
+ * do, and not from the L2 cache that the launch before left them in. */
 #include "bench/cuda/gpu_bench.h"
 
 #include <cublasLt.h>
@@ -77,8 +78,9 @@ struct plan {
 /* false: this GPU has no such product. */
 static bool measure_one(const bench &b, const library &lib, const product &p, const float *one)
 {
-    size_t width = p.type == CUDA_R_16BF ? 2 : 1;
-    memory w(width * p.n * p.k, false), x(width * p.m * p.k, false);
+    size_t width = p.type == CUDA_R_16BF ? 2 : 1, bytes = width * p.n * p.k, turn = 0;
+    size_t copies = 1 + 4 * static_cast<size_t>(b.device.l2CacheSize) / bytes;
+    memory w(bytes * copies, false), x(width * p.m * p.k, false);
     memory y(sizeof(__nv_bfloat16) * p.n * p.m, false);
     plan q(lib, p, one);
     float alpha = 1, beta = 0;
@@ -86,12 +88,13 @@ static bool measure_one(const bench &b, const library &lib, const product &p, co
 
     if (!q.found)
         return false;
-    check(cudaMemset(w.p, 0x38, width * p.n * p.k), "weights"); /* small numbers in either type */
+    check(cudaMemset(w.p, 0x38, bytes * copies), "weights"); /* small numbers in either type */
     check(cudaMemset(x.p, 0x38, width * p.m * p.k), "tokens");
     double flops = 2.0 * p.m * p.n * p.k;
     auto seconds = b.launches(flops < 1e11 ? 50 : 10, [&] {
-        check_lt(cublasLtMatmul(lib.handle, q.op, &alpha, w.p, q.w, x.p, q.x, &beta, y.p, q.y, y.p,
-                                q.y, &q.best.algo, lib.workspace.p, lib.bytes, b.stream),
+        const char *weights = w.as<char>() + bytes * (turn++ % copies);
+        check_lt(cublasLtMatmul(lib.handle, q.op, &alpha, weights, q.w, x.p, q.x, &beta, y.p, q.y,
+                                y.p, q.y, &q.best.algo, lib.workspace.p, lib.bytes, b.stream),
                  "a product");
     });
     row.what = "gemm";
@@ -108,8 +111,11 @@ static bool measure_one(const bench &b, const library &lib, const product &p, co
 
 void measure_gemm(const bench &b)
 {
-    static const int shapes[][2] = {
-        {28672, 4096}, {4096, 14336}, {6144, 4096}, {4096, 4096}, {8192, 8192}};
+    /* layers of Llama 8B, and of 70B cut in eight */
+    static const int shapes[][2] = {{28672, 4096}, {4096, 14336}, {6144, 4096},
+                                    {4096, 4096},  {8192, 8192},  {7168, 8192},
+                                    {8192, 3584},  {1280, 8192},  {8192, 1024}};
+    const int all = static_cast<int>(sizeof shapes / sizeof shapes[0]);
     const float one = 1;
     library lib(32u << 20);
     memory scale(sizeof one, false);
@@ -117,7 +123,7 @@ void measure_gemm(const bench &b)
     check(cudaMemcpy(scale.p, &one, sizeof one, cudaMemcpyHostToDevice), "a scale");
     for (cudaDataType_t type : {CUDA_R_16BF, CUDA_R_8F_E4M3}) {
         bool has = true;
-        for (int s = 0; s < (b.o->quick ? 1 : 5) && has; s++)
+        for (int s = 0; s < (b.o->quick ? 2 : all) && has; s++)
             for (int m = 16; m <= 16384 && has; m *= b.o->quick ? 8 : 4)
                 has = measure_one(b, lib, {m, shapes[s][0], shapes[s][1], type}, scale.as<float>());
         if (!has)

@@ -39,7 +39,7 @@ struct kvc_readings_file {
 /* The GPU that kernels were measured on, where it is another than the one named: */
 struct kvc_readings_device {
     char gpu[32];      /* that one's name; "": not stated */
-    char name[128];    /* what its driver calls it; "": it is that one */
+    char name[256];    /* what its driver calls it; "": it is that one */
     double memory_bytes, multiprocessors; /* 0: not stated */
 };
 
