@@ -217,6 +217,16 @@ static void nixlbench_tables_of_old_and_new(void **state)
     expect(&r, 0, KVC_TOWARDS_GPU, 4096, 4, 27182000);
     expect(&r, 1, KVC_TOWARDS_GPU, 67108864, 4, 22.96e9);
     assert_true(r.row[0].batch);
+    assert_string_equal(r.file[0].link, "rdma-400");
+    kvc_readings_clear(&r);
+    read_text(&r,
+              "Backend (--backend=[UCX,GDS,GDS_MT,POSIX,Mooncake,HF3FS,OBJ,AZURE_BLOB]): GDS_MT\n"
+              "Storage enable direct (--storage_enable_direct=[0,1])       : 0\n"
+              "Op type (--op_type=[READ,WRITE])                            : READ\n-----\n"
+              "Block Size (B)      Batch Size     B/W (GB/Sec)   Avg Lat. (us)\n-----\n"
+              "1048576             1              12.5           83.9\n", &kvc_reader_nixl);
+    assert_string_equal(r.file[0].link, "gds");
+    expect(&r, 0, KVC_TOWARDS_GPU, 1048576, 1, 12.5e9);
     kvc_readings_clear(&r);
     read_text(&r,
               "Block Size (B)      Batch Size     Avg Lat. (us)  B/W (MiB/Sec)  B/W (GiB/Sec)  "
@@ -270,6 +280,8 @@ static void what_is_none_of_them_is_refused(void **state)
         {"{\"fio version\": \"fio-3.36\", \"jobs\": 1}", "is no list", NULL},
         {"{\"fio version\": \"fio-3.36\", \"jobs\": []}", "no usable measurement", NULL},
         {"hello\n", "does not look like the output of fio", &kvc_reader_fio},
+        {"Backend (--backend=[UCX,POSIX])    : POSIX\nStorage enable direct (..) : 0\n"
+         "Block Size (B)      B/W (GB/Sec)\n4096                1\n", "page cache", NULL},
         {"{\"fio version\":\"fio-3.36\",\"jobs\":["
          FIO_JOB("0", "\"rw\":\"read\"", SIDE("1000000", "100"), "") "]}",
          "run fio with --direct=1", NULL},

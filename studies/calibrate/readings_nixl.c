@@ -18,6 +18,7 @@ struct run {
     struct kvc_readings *r;
     enum kvc_towards direction;
     bool stated; /* the direction */
+    bool posix, cached;
     double threads;
     struct table table;
 };
@@ -86,12 +87,34 @@ static enum kvc_status read_row(struct run *x, const char *text, size_t n, uint6
     }
     if (got <= t->block || got <= t->rate || !got)
         return KVC_OK;
+    if (x->posix && x->cached) {
+        kvc_readings_note(x->r, "files without --storage_enable_direct lie in the page cache: run "
+                                "nixlbench with it");
+        return KVC_OK;
+    }
     double batch = t->batch < got ? v[t->batch] : 1;
     const struct kvc_reading row = {.direction = x->direction, .batch = true,
                                     .op_bytes = v[t->block], .depth = batch * x->threads,
                                     .bytes_per_s = v[t->rate] * t->unit, .spread = NAN,
                                     .line = line};
     return kvc_readings_row(x->r, &row, err);
+}
+
+/* Storage is another link than the network's, unless the user says which. */
+static void take_backend(struct run *x, const char *name, size_t n)
+{
+    static const struct {
+        const char *backend, *link;
+    } links[] = {{"POSIX", "nvme-gen5-x4"}, {"GUSLI", "nvme-gen5-x4"}, {"GDS", "gds"},
+                 {"GDS_MT", "gds"}, {"AIS_MT", "gds"}, {"OBJ", "object-store"},
+                 {"AZURE_BLOB", "object-store"}, {"INFINIA", "object-store"}};
+    struct kvc_readings_file *f = &x->r->file[x->r->n_files - 1];
+
+    x->posix = n == 5 && strncmp(name, "POSIX", 5) == 0;
+    for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
+        if (strlen(links[i].backend) == n && strncmp(links[i].backend, name, n) == 0 &&
+            f->link == f->reader->link)
+            f->link = links[i].link;
 }
 
 static void read_setting(struct run *x, const char *text, size_t n)
@@ -108,6 +131,11 @@ static void read_setting(struct run *x, const char *text, size_t n)
         x->stated = true;
         x->direction = memchr(colon, 'R', left) && !memchr(colon + 1, 'W', left) ? KVC_TOWARDS_GPU
                                                                                 : KVC_FROM_GPU;
+    } else if (strncmp(text, "Backend", 7) == 0) {
+        size_t blanks = strspn(colon + 1, " ");
+        take_backend(x, colon + 1 + blanks, left > blanks ? left - blanks : 0);
+    } else if (strncmp(text, "Storage enable direct", 21) == 0) {
+        x->cached = kvc_readings_number(colon + 1, left) == 0;
     } else if (strncmp(text, "Num threads", 11) == 0) {
         x->threads = kvc_readings_number(colon + 1, left);
     }
