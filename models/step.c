@@ -172,17 +172,19 @@ static double activation_bytes(const struct kvc_step_model *m, uint32_t max_batc
 uint64_t kvc_step_kv_capacity_bytes(const struct kvc_step_model *model,
                                     double gpu_memory_utilization, uint32_t max_batched_tokens)
 {
-    bool of_free = strcmp(model->engine.backend, "trtllm") == 0; /* a share of what is free */
-    double all_bytes = model->gpu.memory_bytes.value, least = HUGE_VAL;
+    const char *backend = model->engine.backend;
+    double all_bytes = model->gpu.memory_bytes.value, u = gpu_memory_utilization;
+    double overhead = model->engine.memory_overhead_bytes.value;
+    double beside = activation_bytes(model, max_batched_tokens) + overhead, least = HUGE_VAL;
 
-    /* as many blocks on every stage as the fullest has room for */
+    /* as many blocks on every stage as the fullest has room for. TensorRT-LLM: a share of what is
+     * free. SGLang: activations are in the share that is left (mem_fraction_static). */
     for (uint32_t s = 0; s < model->stages; s++) {
         double layers = kvc_stage_layers(model->llm.layers, model->stages, s);
-        double used = kvc_step_weight_bytes(model, s) +
-                      activation_bytes(model, max_batched_tokens) +
-                      model->engine.memory_overhead_bytes.value;
-        double free_bytes = of_free ? (all_bytes - used) * gpu_memory_utilization
-                                    : all_bytes * gpu_memory_utilization - used;
+        double weights = kvc_step_weight_bytes(model, s);
+        double free_bytes = strcmp(backend, "trtllm") == 0   ? (all_bytes - weights - beside) * u
+                            : strcmp(backend, "sglang") == 0 ? (all_bytes - overhead) * u - weights
+                                                             : all_bytes * u - weights - beside;
         double all = free_bytes * (model->llm.layers / layers);
         least = all < least ? all : least;
     }

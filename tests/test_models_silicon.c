@@ -246,6 +246,20 @@ static void kv_room_beside_engine_statements(void **state)
                   tokens, 100 * (tokens / 307328 - 1));
     assert_true(fabs(tokens - 307328) * 262144 <= 2 * slack);
     kvc_step_model_destroy(m);
+
+    /* vllm-project/vllm issue 21348: SGLang allocated 367,404 tokens on four H100 at 0.93. Its share
+     * leaves activations out, so that the tokens of a step don't matter. */
+    config = (struct kvc_step_config){
+        kvc_llm_find("Qwen3-235B-A22B"), kvc_gpu_find("h100_sxm"), "sglang", KVC_FP8_BLOCK,
+        KVC_BF16, 4, 1, .ep = 1};
+    assert_int_equal(kvc_step_model_create(&m, &config, &err), KVC_OK);
+    uint64_t bytes = kvc_step_kv_capacity_bytes(m, 0.93, 8192);
+    tokens = (double)bytes / (double)kvc_llm_kv_bytes_per_token(config.llm, KVC_BF16, 4);
+    print_message("Qwen3-235B-A22B on 4 x H100, SGLang: %.0f tokens, stated 367404 (%+.1f %%)\n",
+                  tokens, 100 * (tokens / 367404 - 1));
+    assert_true(fabs(tokens / 367404 - 1) < 0.05);
+    assert_int_equal(kvc_step_kv_capacity_bytes(m, 0.93, 32768), bytes);
+    kvc_step_model_destroy(m);
 }
 
 /* GLM-5's attention block alone: one rank's eight heads, a sliver of dense layers, no experts and
