@@ -8,6 +8,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
+#define FAR_OCTAVES 3 /* from shapes that the user measured */
+
 enum { USERS, OWN, OWN_FOREIGN, LIKE, LIKE_FOREIGN, OWN_NCCL, LIKE_NCCL, STORES };
 
 struct used {
@@ -173,18 +175,19 @@ double kvc_kernel_answer_ns(const struct kvc_kernel_answer *a, double first, dou
 static bool find_key(struct kvc_kernels *k, const char *family, const char *key,
                      bool foreign_first, const double *site, struct kvc_kernel_answer *out)
 {
-    static const int usual[] = {USERS, OWN, LIKE, OWN_FOREIGN, LIKE_FOREIGN};
-    static const int other[] = {USERS, OWN_FOREIGN, OWN, LIKE_FOREIGN, LIKE};
+    static const int usual[] = {USERS, OWN, LIKE, OWN_FOREIGN, LIKE_FOREIGN, USERS};
+    static const int other[] = {USERS, OWN_FOREIGN, OWN, LIKE_FOREIGN, LIKE, USERS};
     const struct kvc_kernel_family *f = kvc_kernel_family_find(family);
 
-    for (size_t i = 0; i < 5; i++) {
+    for (size_t i = 0; i < 6; i++) {
         int at = foreign_first ? other[i] : usual[i];
         const struct kvc_kernel_store *s = store_at(k, at);
         const struct kvc_kernel_table *t = s ? kvc_kernel_store_find(s, f, key) : NULL;
         if (!t)
             continue;
         answer(s, at, t, site, out);
-        return true;
+        if (i > 0 || out->curve.octaves <= FAR_OCTAVES) /* else others know more of the shape */
+            return true;
     }
     return false;
 }
@@ -577,23 +580,4 @@ double kvc_moe_ns(const struct kvc_moe *moe, double tokens)
             least = ns;
     }
     return least;
-}
-
-enum kvc_status kvc_kernels_parts(const struct kvc_gpu *gpu, const char *backend,
-                                  kvc_kernel_part_fn fn, void *user, struct kvc_error *err)
-{
-    struct kvc_kernel_store s;
-    char part[KVC_KERNEL_KEY + 64];
-    enum kvc_status status = kvc_kernel_store_load(&s, gpu, backend, err);
-
-    if (status != KVC_OK)
-        return status;
-    for (size_t i = 0; i < s.tables.n; i++) {
-        const struct kvc_kernel_table *t = &s.tables.table[i];
-        snprintf(part, sizeof part, "%s %s", t->family->name, t->key);
-        fn(user, part, s.borrowed ? "assumed" : t->kind, t->source,
-           t->shape.rows ? t->shape.mape : NAN);
-    }
-    kvc_kernel_store_clear(&s);
-    return KVC_OK;
 }

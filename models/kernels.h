@@ -97,11 +97,5 @@ double kvc_moe_ns(const struct kvc_moe *moe, double tokens);
 
 /* What was asked for, in order: name, what it is, kind and source. */
 void kvc_kernels_used(const struct kvc_kernels *kernels, kvc_figure_fn fn, void *user);
-/* Every table of a GPU and backend, with the mean absolute error on shapes kept aside (NAN: not
- * stated). */
-typedef void (*kvc_kernel_part_fn)(void *user, const char *part, const char *kind,
-                                   const char *source, double mape_percent);
-enum kvc_status kvc_kernels_parts(const struct kvc_gpu *gpu, const char *backend,
-                                  kvc_kernel_part_fn fn, void *user, struct kvc_error *err);
 
 #endif

@@ -71,22 +71,24 @@ static void close_profile(struct show *s)
         kvc_json_close(&s->j);
 }
 
-static void kernel_part(void *user, const char *part, const char *kind, const char *source,
-                        double mape_percent)
+static void kernel_part(struct show *s, const struct kvc_kernel_store *k,
+                        const struct kvc_kernel_table *t)
 {
-    struct show *s = user;
+    const char *kind = k->borrowed ? "assumed" : t->kind;
+    double off = t->shape.rows ? t->shape.mape : NAN;
+    char part[KVC_KERNEL_KEY + 64], error[32] = "-";
 
+    snprintf(part, sizeof part, "%s %s", t->family->name, t->key);
     if (s->json) {
         kvc_json_open_object(&s->j, part);
         kvc_json_string(&s->j, "kind", kind);
-        kvc_json_string(&s->j, "source", source);
-        kvc_json_double(&s->j, "mape_percent", mape_percent);
+        kvc_json_string(&s->j, "source", t->source);
+        kvc_json_double(&s->j, "mape_percent", off);
         kvc_json_close(&s->j);
     } else {
-        char error[32] = "-";
-        if (!isnan(mape_percent))
-            snprintf(error, sizeof error, "%.1f %% off", mape_percent);
-        kvc_text_addf(&s->text, "  %-26s %-16s %-10s %s\n", part, error, kind, source);
+        if (!isnan(off))
+            snprintf(error, sizeof error, "%.1f %% off", off);
+        kvc_text_addf(&s->text, "  %-26s %-16s %-10s %s\n", part, error, kind, t->source);
     }
 }
 
@@ -96,11 +98,16 @@ static void show_kernels(struct show *s, const struct kvc_gpu *g)
     if (s->json)
         kvc_json_open_object(&s->j, "kernels");
     for (const char *const *b = kvc_engine_names(); *b; b++) {
+        struct kvc_kernel_store k;
         if (!s->json)
             kvc_text_addf(&s->text, "  kernel times, %s, mean error on shapes kept aside\n", *b);
         else
             kvc_json_open_object(&s->j, *b);
-        (void)kvc_kernels_parts(g, *b, kernel_part, s, NULL); /* none is no failure here */
+        if (kvc_kernel_store_load(&k, g, *b, NULL) == KVC_OK) { /* none is no failure here */
+            for (size_t i = 0; i < k.tables.n; i++)
+                kernel_part(s, &k, &k.tables.table[i]);
+            kvc_kernel_store_clear(&k);
+        }
         if (s->json)
             kvc_json_close(&s->j);
     }
