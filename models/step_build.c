@@ -580,7 +580,8 @@ enum kvc_status kvc_step_model_create_with(struct kvc_step_model **out,
     m->weight_bytes_per_rank = weight_bytes(m);
     status = kvc_kernels_load(&m->kernels, config->gpu, engine->backend, err);
     if (status == KVC_OK)
-        kvc_kernels_put_first(m->kernels, kvc_user_kernels(config->user, engine->backend));
+        kvc_kernels_put_first(m->kernels, kvc_user_kernels(config->user, config->gpu,
+                                                          engine->backend));
     if (status == KVC_OK)
         status = build(m, config, err);
     if (status != KVC_OK) {

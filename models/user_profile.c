@@ -383,11 +383,12 @@ const struct kvc_gpu *kvc_user_gpu(const struct kvc_user_profile *p, const char 
 }
 
 const struct kvc_kernel_store *kvc_user_kernels(const struct kvc_user_profile *p,
-                                                const char *backend)
+                                                const struct kvc_gpu *gpu, const char *backend)
 {
-    bool its = p && (!p->backend || kvc_name_equal(p->backend, backend));
+    bool its = p && p->kernels.tables.n && kvc_user_gpu(p, p->gpu) == gpu &&
+               (!p->backend || kvc_name_equal(p->backend, backend));
 
-    return its && p->kernels.tables.n ? &p->kernels : NULL;
+    return its ? &p->kernels : NULL;
 }
 
 void kvc_user_profile_put_gpus(const struct kvc_user_profile *p, struct kvc_json *j)

@@ -33,9 +33,10 @@ bool kvc_user_engine(const struct kvc_user_profile *p, const char *backend,
  * another device, its name is that device's and its kernels are the named GPU's, as shares of its
  * own peaks. NULL: the name is unknown. p NULL: kvc_gpu_find. Lives as long as p. */
 const struct kvc_gpu *kvc_user_gpu(const struct kvc_user_profile *p, const char *name);
-/* Tables of the user's own for an engine; NULL: none. They live as long as p. */
+/* Tables of the user's own for a GPU, as kvc_user_gpu has it, and an engine; NULL: none. They live
+ * as long as p. */
 const struct kvc_kernel_store *kvc_user_kernels(const struct kvc_user_profile *p,
-                                                const char *backend);
+                                                const struct kvc_gpu *gpu, const char *backend);
 
 /* What it says of GPUs and kernels, as members of the object that is open in j. */
 void kvc_user_profile_put_gpus(const struct kvc_user_profile *p, struct kvc_json *j);

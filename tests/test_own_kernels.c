@@ -129,7 +129,7 @@ static double worst_off(const struct kvc_user_profile *p, const char *gpu)
     double worst = 0;
 
     assert_int_equal(kvc_kernels_load(&k, kvc_user_gpu(p, gpu), "vllm", NULL), KVC_OK);
-    kvc_kernels_put_first(k, kvc_user_kernels(p, "vllm"));
+    kvc_kernels_put_first(k, kvc_user_kernels(p, kvc_user_gpu(p, gpu), "vllm"));
     for (double n = 4608; n < 30000; n *= 1.5)
         for (double m = 24; m < 10000; m *= 3) {
             struct kvc_gemm g;
@@ -177,6 +177,8 @@ static void a_quick_look_moves_the_peaks(void **state)
     assert_true(fabs(g->hbm_bytes_per_s.value / l40s->hbm_bytes_per_s.value * 0.864 / 2 - 1) < 0.3);
     assert_true(worst_off(p, "l40s") < 0.6); /* an L40S's shapes: what its kernels do differs */
     assert_true(kvc_user_gpu(p, "h100-sxm") == kvc_gpu_find("h100-sxm"));
+    assert_non_null(kvc_user_kernels(p, g, "trtllm"));
+    assert_null(kvc_user_kernels(p, kvc_gpu_find("h100-sxm"), "vllm")); /* another GPU's */
     kvc_own_kernels_clear(&own);
     kvc_user_profile_destroy(p);
 }

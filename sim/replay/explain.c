@@ -358,7 +358,7 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
 static void warn_kernels(struct notes *n, const struct kvc_engine *e)
 {
     const struct kvc_gpu *gpu = kvc_user_gpu(e->user, e->sc->cluster.gpu);
-    if (!gpu->kernels_measured && kvc_user_kernels(e->user, e->sc->engine.backend))
+    if (!gpu->kernels_measured && kvc_user_kernels(e->user, gpu, e->sc->engine.backend))
         warn(n, "kernels_of_profile",
              "Of this GPU (%s) only what the profile measured is known: all other kernels are those of "
              "%s, as shares of the peaks that the profile states, and the band is wide.", gpu->name,
@@ -369,8 +369,8 @@ static void warn_kernels(struct notes *n, const struct kvc_engine *e)
                                    "band is wide.");
     const char *beside = e->user ? kvc_user_profile_gpu(e->user) : "";
     if (beside[0] && kvc_gpu_find(beside) != kvc_gpu_find(e->sc->cluster.gpu))
-        warn(n, "profile_gpu", "The figures of the profile were measured beside %s, not %s.", beside,
-             e->sc->cluster.gpu);
+        warn(n, "profile_gpu", "The figures of the profile were measured beside %s, not %s; kernels among "
+                               "them are not used.", beside, e->sc->cluster.gpu);
     const struct kvc_step_range *range = kvc_step_range(e->model);
     uint32_t flags = estimate_flags(e, n->r);
     if (flags & KVC_STEP_OUTSIDE)
