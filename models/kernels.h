@@ -72,15 +72,19 @@ struct kvc_linear {
 bool kvc_kernels_linear(struct kvc_kernels *kernels, const struct kvc_llm *llm, uint32_t tp,
                         bool prefill, struct kvc_linear *out);
 
-/* Time of one all-reduce as a function of its bytes, never falling. */
-struct kvc_allreduce {
+/* Time of a collective as a function of its bytes, never falling. */
+struct kvc_messages {
     size_t n;
     double bytes[64], ns[64];
 };
-/* false: this number of GPUs is not measured; then the generic form over the GPU link holds. */
+/* An all-reduce. false: this number of GPUs is not measured; then the generic form over the GPU
+ * link holds. */
 bool kvc_kernels_allreduce(struct kvc_kernels *kernels, uint32_t gpus, double custom_max_bytes,
-                           struct kvc_allreduce *out);
-double kvc_allreduce_ns(const struct kvc_allreduce *a, double bytes);
+                           struct kvc_messages *out);
+/* NCCL's gather of what each GPU has, to all of them, and its scatter of sums back, by the bytes of
+ * all together. false: not measured between so many of this GPU. */
+bool kvc_kernels_exchange(struct kvc_kernels *kernels, uint32_t gpus, struct kvc_messages *out);
+double kvc_messages_ns(const struct kvc_messages *m, double bytes);
 
 /* Fused MoE block of one layer over tokens: the fastest of the kernels measured for its shape. */
 struct kvc_moe {

@@ -187,8 +187,12 @@ uint64_t kvc_step_ns(const struct kvc_step_model *model, const struct kvc_chunk 
                      size_t n_chunks, uint32_t n_decode, uint64_t decode_context,
                      uint32_t n_sampled, uint64_t *host_ns);
 
-/* The same of one data-parallel rank, where all ranks compute so many tokens in this step: the
- * experts see all of them. Ranks wait for each other, so that all end with the slowest. */
+/* Tokens that the experts see in a step of data-parallel ranks, of which the busiest computes most
+ * and all together sum: ranks that replay a graph are padded to that of the busiest. */
+uint64_t kvc_step_tokens_of_all(const struct kvc_step_model *model, uint64_t sum, uint64_t most);
+
+/* The same of one data-parallel rank, where the experts see so many tokens of all ranks in this
+ * step. Ranks wait for each other, so that all end with the slowest. */
 uint64_t kvc_step_rank_ns(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
                           size_t n_chunks, uint32_t n_decode, uint64_t decode_context,
                           uint32_t n_sampled, uint64_t tokens_of_all, uint64_t *host_ns);

@@ -83,11 +83,34 @@ static double layers_ns(const struct kvc_step_model *m, uint64_t tokens, uint64_
            (m->dp > 1 ? kvc_token_table_at(&m->shared, tokens_of_all) : 0);
 }
 
+/* The smallest graph that vLLM captures for so many tokens (config/vllm.py,
+ * _set_cudagraph_sizes). */
+static uint64_t graph_tokens(uint64_t tokens)
+{
+    uint64_t step = tokens <= 2 ? 1 : tokens <= 4 ? 2 : tokens <= 8 ? 4 : tokens <= 256 ? 8 : 16;
+
+    return (tokens + step - 1) / step * step;
+}
+
+/* vLLM's ranks agree on a graph before each step, and all launch without one where the busiest has
+ * more tokens than were captured (v1/worker/dp_utils.py). */
+uint64_t kvc_step_tokens_of_all(const struct kvc_step_model *model, uint64_t sum, uint64_t most)
+{
+    uint64_t padded = graph_tokens(most);
+
+    return padded <= model->captured_tokens ? model->dp * padded : sum;
+}
+
+static uint64_t tokens_if_alike(const struct kvc_step_model *m, uint64_t tokens)
+{
+    return m->dp > 1 ? kvc_step_tokens_of_all(m, m->dp * tokens, tokens) : tokens;
+}
+
 uint64_t kvc_step_ns(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
                      size_t n_chunks, uint32_t n_decode, uint64_t decode_context,
                      uint32_t n_sampled, uint64_t *host_ns)
 {
-    uint64_t tokens_of_all = model->dp * tokens_of(chunks, n_chunks, n_decode);
+    uint64_t tokens_of_all = tokens_if_alike(model, tokens_of(chunks, n_chunks, n_decode));
 
     return kvc_step_rank_ns(model, chunks, n_chunks, n_decode, decode_context, n_sampled,
                             tokens_of_all, host_ns);
@@ -141,7 +164,7 @@ void kvc_step_decode(const struct kvc_step_model *model, uint32_t n_decode, uint
         return;
     }
     end = kvc_decode_line(&model->decode, n_decode, context, &c0, &c1);
-    c0 += layers_ns(model, n_decode, (uint64_t)model->dp * n_decode) +
+    c0 += layers_ns(model, n_decode, tokens_if_alike(model, n_decode)) +
           kvc_token_table_at(&model->head, n_decode) +
           model->decode_per_sequence * (double)n_decode + host;
     kvc_decode_cost_set(out, c0, c1, end, host);

@@ -184,7 +184,7 @@ static double moe_closed_form_ns(const struct kvc_step_model *m, double tokens)
 struct parts {
     struct products products;
     struct kvc_moe moe;
-    struct kvc_allreduce allreduce;
+    struct kvc_messages allreduce, exchange;
 };
 
 static double allreduce_ns(const struct kvc_step_model *m, const struct parts *p, double bytes)
@@ -192,7 +192,7 @@ static double allreduce_ns(const struct kvc_step_model *m, const struct parts *p
     if (m->ranks == 1)
         return 0;
     if (m->allreduce_measured)
-        return kvc_allreduce_ns(&p->allreduce, bytes);
+        return kvc_messages_ns(&p->allreduce, bytes);
     /* Rounded from aiconfigurator's tables @095f58a: eight H100 take 5.4 us in a graph and reach
      * 195 (vLLM's kernel) to 219 GB/s (NCCL) of the link's 450; two L40S 10 of PCIe's 32 (NCCL). */
     if (m->gpu.gpu_link_bytes_per_s.value < PCIE_BELOW)
@@ -210,14 +210,24 @@ static double experts_ns(const struct kvc_step_model *m, const struct parts *p, 
     return sparse * (m->moe_table ? kvc_moe_ns(&p->moe, tokens) : moe_closed_form_ns(m, tokens));
 }
 
-/* What data-parallel ranks have in common: experts of the tokens of all, and the way to all ranks
- * or to those of a token's experts, and back: the bytes of an all-reduce. */
-static double shared_ns(const struct kvc_step_model *m, const struct parts *p, double tokens)
+/* From data-parallel ranks to the experts and back, in one layer. vLLM gathers all tokens' hidden
+ * states with a float and an int32 for each of their experts, and scatters the sums (all2all.py,
+ * AgRsAll2AllManager): in the mean 4 bytes a choice. Others, and where no gather was measured: the
+ * bytes of an all-reduce, to all ranks or to those of a token's experts. */
+static double exchange_ns(const struct kvc_step_model *m, const struct parts *p, double tokens)
 {
     const struct kvc_llm *l = &m->llm;
-    double each = tokens / m->dp * (m->dp < l->top_k ? m->dp : l->top_k);
+    double hidden = tokens * l->hidden * 2.0;
 
-    return (l->layers - l->dense_layers) * allreduce_ns(m, p, each * l->hidden * 2.0) +
+    if (m->exchange_measured)
+        return kvc_messages_ns(&p->exchange, hidden + tokens * l->top_k * 4.0);
+    return allreduce_ns(m, p, hidden / m->dp * (m->dp < l->top_k ? m->dp : l->top_k));
+}
+
+/* What data-parallel ranks have in common. */
+static double shared_ns(const struct kvc_step_model *m, const struct parts *p, double tokens)
+{
+    return (m->llm.layers - m->llm.dense_layers) * exchange_ns(m, p, tokens) +
            experts_ns(m, p, tokens);
 }
 
@@ -505,6 +515,8 @@ static enum kvc_status build(struct kvc_step_model *m, const struct kvc_step_con
         m->ranks == 1 ||
         kvc_kernels_allreduce(m->kernels, m->ranks, m->engine.custom_allreduce_max_bytes.value,
                               &p->allreduce);
+    m->exchange_measured = m->dp > 1 && strcmp(m->engine.backend, "vllm") == 0 &&
+                           kvc_kernels_exchange(m->kernels, m->dp, &p->exchange);
     m->moe_table = m->llm.experts &&
                    kvc_kernels_moe(m->kernels, m->weights, config->narrow_experts,
                                    config->experts_kernel, &m->llm, m->ranks / m->ep, m->ep,

@@ -74,6 +74,7 @@ struct kvc_step_model {
     bool borrowed;       /* some kernel's time is another GPU's, as shares of this one's peaks */
     struct kvc_step_range range;
     bool measured, attention_exact, moe_table, moe_measured, allreduce_measured;
+    bool exchange_measured;
     struct kvc_kernels *kernels;
 };
 

@@ -23,10 +23,11 @@ struct twin_clock {
     uint64_t (*spacing)(const void *user, const struct kvc_chunk *chunks, size_t n_chunks,
                         uint32_t n_decode, uint64_t context, uint32_t n_sampled,
                         uint32_t *batches);
-    /* with data-parallel ranks: of one whose group computes so many tokens; may be NULL without */
+    /* with data-parallel ranks: of one whose group computes so many tokens, and its busiest rank so
+     * many; may be NULL without */
     uint64_t (*rank)(const void *user, const struct kvc_chunk *chunks, size_t n_chunks,
                      uint32_t n_decode, uint64_t context, uint32_t n_sampled,
-                     uint64_t tokens_of_all, uint64_t *host_ns);
+                     uint64_t sum, uint64_t most, uint64_t *host_ns);
 };
 
 /* Of one link, both directions: towards the GPU (read) and away from it (write). Index 0: the

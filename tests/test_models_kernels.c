@@ -459,7 +459,7 @@ static void allreduce_never_falls(void **state)
     (void)state;
     for (const char *const *g = kvc_gpu_names(); *g; g++) {
         struct kvc_kernels *k;
-        struct kvc_allreduce a;
+        struct kvc_messages a;
         if (kvc_kernels_load(&k, kvc_gpu_find(*g), "vllm", NULL) != KVC_OK)
             continue;
         for (uint32_t gpus = 2; gpus <= 8; gpus *= 2) {

@@ -27,10 +27,10 @@ static uint64_t model_spacing(const void *user, const struct kvc_chunk *chunks, 
 
 static uint64_t model_rank(const void *user, const struct kvc_chunk *chunks, size_t n_chunks,
                            uint32_t n_decode, uint64_t context, uint32_t n_sampled,
-                           uint64_t tokens_of_all, uint64_t *host_ns)
+                           uint64_t sum, uint64_t most, uint64_t *host_ns)
 {
-    return kvc_step_rank_ns(user, chunks, n_chunks, n_decode, context, n_sampled, tokens_of_all,
-                            host_ns);
+    return kvc_step_rank_ns(user, chunks, n_chunks, n_decode, context, n_sampled,
+                            kvc_step_tokens_of_all(user, sum, most), host_ns);
 }
 
 /* A link whose devices move operations of op bytes, depth of them under way on each (0: enough). */

@@ -411,8 +411,8 @@ static void late(struct replica *rep, const struct kvc_chunk *chunks, size_t n,
     }
 }
 
-/* One of a group of data-parallel ranks, all of which compute so many tokens: 0, alone. */
-static void start_step(struct twin *tw, struct replica *rep, uint64_t tokens_of_all)
+/* One of a group of data-parallel ranks that compute so many tokens, the busiest most: 0, alone. */
+static void start_step(struct twin *tw, struct replica *rep, uint64_t sum, uint64_t most)
 {
     struct kvc_chunk *chunks = twin_alloc(rep->running.n, sizeof *chunks);
     size_t n_chunks = 0;
@@ -432,9 +432,9 @@ static void start_step(struct twin *tw, struct replica *rep, uint64_t tokens_of_
         }
         n_sampled += r->c + r->sched == r->N;
     }
-    if (tokens_of_all) {
+    if (sum) {
         rep->due = tw->now + tw->setup->clock.rank(tw->setup->clock.user, chunks, n_chunks,
-                                                   n_decode, context, n_sampled, tokens_of_all,
+                                                   n_decode, context, n_sampled, sum, most,
                                                    &host);
     } else if (n_chunks) {
         rep->due = tw->now + tw->setup->clock.step(tw->setup->clock.user, chunks, n_chunks,
@@ -455,17 +455,17 @@ static void start_step(struct twin *tw, struct replica *rep, uint64_t tokens_of_
     kvc_free(chunks);
 }
 
-static bool any_scheduled(const struct replica *rep)
+static uint64_t scheduled(const struct replica *rep)
 {
+    uint64_t tokens = 0;
     for (uint32_t i = 0; i < rep->running.n; i++)
-        if (rep->running.at[i]->sched)
-            return true;
-    return false;
+        tokens += rep->running.at[i]->sched;
+    return tokens;
 }
 
 static void admit(struct twin *tw, struct replica *rep, uint32_t *budget)
 {
-    bool any = any_scheduled(rep), asked = false;
+    bool any = scheduled(rep), asked = false;
     enum admit go = ADMIT_NEXT;
 
     while (go == ADMIT_NEXT && *budget > 0 && rep->running.n < tw->sc->engine.max_seqs &&
@@ -483,7 +483,7 @@ static bool schedule(struct twin *tw, struct replica *rep)
 
     if (!preempted)
         admit(tw, rep, &budget);
-    rep->alone = first && any_scheduled(rep);
+    rep->alone = first && scheduled(rep);
     budget = first ? rep->running.n : budget; /* no limit to decodes */
     if (first && !rep->alone)
         preempted |= schedule_running(tw, rep, &budget, true, false);
@@ -504,9 +504,9 @@ static void hear(struct twin *tw, struct replica *rep, struct reqs *list)
 static bool schedule_until_settled(struct twin *tw, struct replica *rep)
 {
     while (schedule(tw, rep))
-        if (any_scheduled(rep))
+        if (scheduled(rep))
             return true;
-    return any_scheduled(rep);
+    return scheduled(rep);
 }
 
 /* Whether there is something to compute next. */
@@ -545,18 +545,17 @@ static bool next_step(struct twin *tw, struct replica *rep)
  * the first one is due for them. */
 static void step_group(struct twin *tw, struct replica *first, uint32_t ranks)
 {
-    uint64_t all = 0, end = KVC_TIME_NONE;
+    uint64_t all = 0, most = 0, end = KVC_TIME_NONE;
 
     for (struct replica *rep = first; rep < first + ranks; rep++) {
-        bool any = next_step(tw, rep);
-
-        for (uint32_t i = 0; any && i < rep->running.n; i++)
-            all += rep->running.at[i]->sched;
+        uint64_t own = next_step(tw, rep) ? scheduled(rep) : 0;
+        all += own;
+        most = own > most ? own : most;
     }
     for (struct replica *rep = first; rep < first + ranks; rep++) {
-        if (!any_scheduled(rep))
+        if (!scheduled(rep))
             continue;
-        start_step(tw, rep, all);
+        start_step(tw, rep, all, most);
         end = end == KVC_TIME_NONE || rep->due > end ? rep->due : end;
         rep->due = KVC_TIME_NONE;
     }
@@ -568,7 +567,7 @@ void step_due(struct twin *tw, struct replica *rep)
     if (tw->sc->cluster.dp > 1)
         step_group(tw, rep, tw->sc->cluster.dp);
     else if (next_step(tw, rep))
-        start_step(tw, rep, 0);
+        start_step(tw, rep, 0, 0);
 }
 
 void step_wake(struct twin *tw, struct replica *rep)

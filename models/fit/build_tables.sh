@@ -38,6 +38,7 @@ others() { # name, rows' script, source's folder, origin
 }
 wanted=$*
 others rtx_pro_6000_vllm llmservingsim_rows.py llmservingsim "LLMServingSim @5daddb2"
+others rtx_pro_6000_nccl llmservingsim_nccl_rows.py llmservingsim "LLMServingSim @e08dc388"
 others h20_vllm infersim_rows.py infersim "InferSim @f2293da"
 [ ! -f "$out/tables_h20_vllm.json" ] || grep -q '"assumed"' "$out/tables_h20_vllm.json" ||
     python3 "$(dirname "$0")/infersim_rows.py" "$out/tables_h20_vllm.json"

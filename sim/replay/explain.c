@@ -349,9 +349,8 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
         warn(n, "pipeline", "Pipeline stages were held against closed forms only, no served run: batches "
                             "in flight are taken to be of equal size, and the bands are wider.");
     if (e->sc->cluster.dp > 1)
-        warn(n, "data_parallel", "Data-parallel ranks were held against one served run, over PCIe: its "
-                                 "steps are 14 %% longer. Batches padded to the longest rank's and "
-                                 "unevenly chosen experts are not in it, and the bands are wider.");
+        warn(n, "data_parallel", "Data-parallel ranks were held against one served run, over PCIe. Experts "
+                                 "are taken to be chosen evenly between ranks, and the bands are wider.");
 }
 
 /* How far the times can be trusted. */

@@ -355,7 +355,7 @@ static uint64_t step_tokens(const struct kvc_engine *e, const struct kvc_replica
     return tokens;
 }
 
-/* A step by itself; tokens_of_all: with those of all ranks that step together. */
+/* A step by itself; tokens_of_all: what experts see of all ranks that step together. */
 static void start_mixed(struct kvc_engine *e, struct kvc_replica *r, uint64_t tokens_of_all)
 {
     uint32_t n_decode = decodes_in_step(r), sampled = n_decode;
@@ -473,16 +473,18 @@ static bool next_step(struct kvc_engine *e, struct kvc_replica *r)
  * all and lasts as long as the slowest. The first of them stands for all where they are due. */
 static void run_group(struct kvc_engine *e, struct kvc_replica *first)
 {
-    uint64_t tokens = 0, end = KVC_TIME_NONE;
+    uint64_t sum = 0, most = 0, end = KVC_TIME_NONE;
     struct kvc_replica *last = first + e->sc->cluster.dp - 1;
-    for (struct kvc_replica *r = first; r <= last; r++)
-        if (next_step(e, r))
-            tokens += step_tokens(e, r);
+    for (struct kvc_replica *r = first; r <= last; r++) {
+        uint64_t own = next_step(e, r) ? step_tokens(e, r) : 0;
+        sum += own;
+        most = own > most ? own : most;
+    }
     for (struct kvc_replica *r = first; r <= last && !e->nomem; r++) {
         r->busy = r->n_chunks || r->n_decode;
         if (!r->busy)
             continue;
-        start_mixed(e, r, tokens);
+        start_mixed(e, r, kvc_step_tokens_of_all(e->model, sum, most));
         end = end == KVC_TIME_NONE || r->due_ns > end ? r->due_ns : end;
     }
     for (struct kvc_replica *r = first; r <= last; r++)
