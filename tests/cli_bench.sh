@@ -40,6 +40,19 @@ report $? "a signal leaves no file"
 rc=$?
 [ $rc = 0 ] || grep -q -e "make cuda" -e "no GPU can be used here" "$dir/err"
 report $? "without a GPU, or without its module, it is said"
+root=$(dirname "$0")/..
+# a module of a GPU that is not there, beside a copy of the program
+cp "$kvcast" "$dir/kvcast" && ${CC:-cc} -std=c11 -shared -fPIC -I"$root" -I"$root/include" -o "$dir/kvcast-gpu.so" "$root/tests/modules/gpu.c" 2> "$dir/err" &&
+    "$dir/kvcast" bench --only gpu --like l40s -o "$dir/gpu.json" > "$dir/out" 2> "$dir/err"
+report $? "a GPU that no list has is measured as one like another"
+grep -q '^  bf16 m 16, n 28672, k 4096 .* TFLOP/s' "$dir/out" && grep -q 'a table of their own' "$dir/out" && grep -q 'plain kernels, .* slower' "$dir/out" &&
+    grep -q '"device": "A New GPU"' "$dir/gpu.json" && grep -q '"measured_to": \[16384\]' "$dir/gpu.json"
+report $? "its products become a table, and its peaks what they imply"
+"$kvcast" replay "$dir/log.jsonl" --model llama-3.1-8b --gpu l40s --profile "$dir/gpu.json" --no-bounds --quiet > "$dir/out" 2> "$dir/err" && grep -q 'x A New GPU' "$dir/out"
+report $? "a replay takes them"
+"$dir/kvcast" bench --only gpu -o "$dir/none.json" > "$dir/out" 2> "$dir/err" && grep -q 'name it with --gpu' "$dir/out" && ! grep -q '"tables"' "$dir/none.json" && grep -q '"kernel_measurements"' "$dir/none.json" &&
+    "$kvcast" calibrate "$dir/none.json" --gpu l40s -o "$dir/named.json" > "$dir/out" 2> "$dir/err" && grep -q '"tables"' "$dir/named.json"
+report $? "an unnamed one can be named later"
 refused "parts are known ones" 2 "memory, files, zstd and gpu" bench --only disk
 refused "no folder" 1 "/nonexistent" bench --only files --dir /nonexistent
 refused "a file that a drive would cache" 2 "32 MiB" bench --only files --dir "$dir/drive" --file-size 1MiB
