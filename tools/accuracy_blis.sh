@@ -220,7 +220,7 @@ Where it falls short:
   is of an engine that runs: nothing of this is in the model. Expert parallelism over tp ranks is not it (not set, see above).
 - E2E rises too fast near saturation (231439: 82 sequences at once at 20 requests a second, here 128 and a queue; 150304, 63).
   Measured, 82 sequences of 700 tokens leave decode attention some 2.9 TB/s; vLLM's table of FlashAttention 3 says 2.57, SGLang's of the
-  same kernel 2.91. And a prompt of which one block is new makes a step 1 ms longer (CodeLlama, 98th percentile of its stream), here 2.5.
+  same kernel 2.91. And a prompt of which one block is new makes a step 1 ms longer (CodeLlama at 8 a second, the upper tenth of the times between tokens), here 2.5.
 - Steps beyond the captured graphs are too long for Llama-3.1-8B on two GPUs (26) and too short for Llama-2-70B on four (6, 7): one
   floor a layer serves all.
 - 46: 16.9 ms between tokens with 95 sequences of 1,800 tokens, here 14.6, unexplained. 53: 125 sequences here, all but the limit of 128.
