@@ -314,7 +314,8 @@ enum kvc_status kvc_step_build_attention(struct kvc_step_model *m, struct kvc_er
     m->attention_exact = m->kv_resident == 1 &&
                          strcmp(kvc_kv_format(m->kv)->decode_cost.kind, "measured") == 0;
     for (size_t i = 0; i < a.n; i++) {
-        m->attention_exact &= known(m, &a.kind[i].decode) & known(m, &a.kind[i].prefill);
+        m->attention_exact &= known(m, &a.kind[i].decode);
+        m->attention_exact &= known(m, &a.kind[i].prefill);
         kvc_step_ends(&a.kind[i].decode, 0, &m->range.sequences);
         if (a.kind[i].keys == HUGE_VAL) /* others see no more than their keys */
             kvc_step_ends(&a.kind[i].decode, 1, &m->range.context);
