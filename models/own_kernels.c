@@ -22,6 +22,7 @@ struct group {
     struct kvc_own_kernel *about;
     struct kvc_kernel_row *row; /* [n] */
     double *factor;             /* [n] of the base's form; base NULL: not used */
+    size_t *fold;               /* [n] that are left out together: a shape, of one alone some rows */
     size_t n;
     bool bound;
     struct kvc_kernel_store store;
@@ -111,18 +112,6 @@ static void constants_of(const struct kvc_measured_fit *f, double *out)
 
 /* ---- shapes left out ---- */
 
-/* Rows with one alone, shapes otherwise. */
-static size_t fold_of(const struct group *g, size_t i)
-{
-    size_t fold = 0, n = g->about->family->n_group;
-
-    if (g->about->shapes == 1)
-        return i % 8;
-    for (size_t k = 1; k <= i; k++)
-        fold += memcmp(g->row[k].x, g->row[k - 1].x, n * sizeof(double)) != 0;
-    return fold;
-}
-
 static size_t folds_of(const struct group *g)
 {
     return g->about->shapes > 1 ? g->about->shapes : g->n < 8 ? g->n : 8;
@@ -144,7 +133,7 @@ static enum kvc_status try_fold(const struct group *all, size_t fold, bool table
     if (!some.row || !some.factor)
         status = kvc_fail_nomem(err);
     for (size_t i = 0; i < all->n && status == KVC_OK; i++)
-        if (fold_of(all, i) != fold) {
+        if (all->fold[i] != fold) {
             some.factor[some.n] = all->factor[i];
             some.row[some.n++] = all->row[i];
         }
@@ -156,7 +145,7 @@ static enum kvc_status try_fold(const struct group *all, size_t fold, bool table
         const struct kvc_kernel_row *r = &all->row[i];
         struct kvc_kernel_curve curve;
         double ns;
-        if (fold_of(all, i) != fold)
+        if (all->fold[i] != fold)
             continue;
         if (table) {
             kvc_kernel_curve_at(&own.table[0], r->x, &curve);
@@ -188,11 +177,12 @@ static enum kvc_status cross_validate(const struct group *g, bool table,
 
 /* ---- which way ---- */
 
+/* Different values of a coordinate; more than are asked for need no count. */
 static size_t values_of(const struct group *g, size_t x)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < g->n; i++) {
+    for (size_t i = 0; i < g->n && n < SPAN_VALUES; i++) {
         bool seen = false;
         for (size_t k = 0; k < i && !seen; k++)
             seen = g->row[k].x[x] == g->row[i].x[x];
@@ -327,8 +317,13 @@ static void describe(struct group *g)
 
     o->rows = g->n;
     o->shapes = 1;
-    for (size_t i = 1; i < g->n; i++)
+    g->fold[0] = 0;
+    for (size_t i = 1; i < g->n; i++) {
         o->shapes += memcmp(g->row[i].x, g->row[i - 1].x, f->n_group * sizeof(double)) != 0;
+        g->fold[i] = o->shapes - 1;
+    }
+    for (size_t i = 0; i < g->n && o->shapes == 1; i++)
+        g->fold[i] = i % folds_of(g);
     for (size_t a = 0; a < f->n_axes; a++) {
         o->least[a] = o->most[a] = g->row[0].x[f->n_site + a];
         for (size_t i = 1; i < g->n; i++) {
@@ -377,7 +372,8 @@ static enum kvc_status open_group(struct group *g, struct kvc_own_kernel *about,
     about->family = rows[0].family;
     snprintf(about->key, sizeof about->key, "%s", rows[0].row.key);
     g->row = kvc_malloc(n, sizeof *g->row);
-    if (!g->row)
+    g->fold = kvc_malloc(n, sizeof *g->fold);
+    if (!g->row || !g->fold)
         return kvc_fail_nomem(err);
     for (size_t i = 0; i < n; i++) {
         g->row[i] = rows[i].row;
@@ -391,6 +387,7 @@ static void close_group(struct group *g)
 {
     kvc_kernel_store_clear(&g->store);
     kvc_free(g->row);
+    kvc_free(g->fold);
     kvc_free(g->factor);
 }
 
