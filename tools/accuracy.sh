@@ -66,8 +66,8 @@ Where it falls short:
 - GLM-5's sparse attention is a closed form held against measured modules; its NVFP4 rows are 25 % too fast beside fp8 ones that fit. No constant is
   fitted to models with sparse or linear attention.
 - DeepSeek with TensorRT-LLM: experts dealt to the ranks (DeepGEMM, 2025) are 15 to 37 % too fast; with 2026's kernels TPOT is 15 % too fast; TTFT from
-  64 clients on at 8192/1024 is 1.5 s short.
-- A few rows whose requests just fit or just don't have TTFTs off by orders of magnitude: they make means useless, medians not.
+  64 clients on at 8192/1024 is 1.5 s short, on H200 3 s, where a token takes 30 % less than predicted: as if fewer ran at once, by no stated limit.
+- Where KV is short, vLLM and SGLang preempt; here their running requests hold half of their output's room, the mean of a long run, and nobody is preempted.
 - Guessing tokens ahead is not modelled: such rows, and disaggregated ones that may do so without a label, are predicted too slow.
 - B300 and GB300 have no kernel tables: B200's, as shares of their own peaks.
 TEXT

@@ -51,9 +51,10 @@ static uint32_t running(const struct run *x)
     return x->n_decoding + x->admitted - x->filling;
 }
 
-static double kv_of(const struct request *r)
+/* Where pages are taken one by one, running requests are half way through on average. */
+static double kv_of(const struct run *x, const struct request *r)
 {
-    return (double)r->input + r->output;
+    return (double)r->input + r->output * (x->loop->batching.reserves_output ? 1.0 : 0.5);
 }
 
 static double arrival(const struct run *x, uint32_t i)
@@ -79,7 +80,7 @@ static bool fits(const struct run *x, uint32_t i, uint32_t beside, double kv_use
     const struct kvc_batching *b = &x->loop->batching;
 
     return i < x->received && (!b->slots || beside < b->slots) &&
-           (kv_used + kv_of(&x->r[i]) <= x->loop->kv_tokens || beside == 0);
+           (kv_used + kv_of(x, &x->r[i]) <= x->loop->kv_tokens || beside == 0);
 }
 
 static bool may_admit(const struct run *x)
@@ -106,7 +107,7 @@ static uint64_t tokens_ready(const struct run *x, uint32_t budget)
         if (tokens + x->r[i].input > budget)
             break;
         tokens += x->r[i].input;
-        kv += kv_of(&x->r[i]);
+        kv += kv_of(x, &x->r[i]);
     }
     return tokens;
 }
@@ -136,7 +137,7 @@ static void plan_prefill(struct run *x, uint32_t budget)
         if (i == x->admitted) {
             if (!may_admit(x) || !may_start(x, &x->r[i], budget))
                 return;
-            x->kv_used += kv_of(&x->r[x->admitted++]);
+            x->kv_used += kv_of(x, &x->r[x->admitted++]);
         }
         struct request *r = &x->r[i];
         uint32_t left = r->input - r->done, n = left < budget ? left : budget;
@@ -161,7 +162,7 @@ static double step_ns(struct run *x, uint32_t n_decode, uint32_t n_first)
 
 static void end(struct run *x, const struct request *r)
 {
-    x->kv_used -= kv_of(r);
+    x->kv_used -= kv_of(x, r);
     x->out->ttft_ns += r->first_ns - r->sent_ns + x->loop->host.front_ns / 2;
     if (r->output > 1)
         x->out->tpot_ns += (x->now - r->first_ns) / (r->output - 1);

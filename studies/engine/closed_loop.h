@@ -24,6 +24,7 @@ struct kvc_batching {
     bool whole_prompts;     /* a prompt goes in one step (TensorRT-LLM) unless it never fits */
     uint32_t wait_steps;    /* prompts wait so many decode steps (TensorRT-LLM) .. */
     uint32_t wait_tokens;   /* .. unless they and the decodes make so many tokens */
+    bool reserves_output;   /* room for a whole output is taken at the start (TensorRT-LLM) */
     bool plan_ahead;        /* a step is planned when the one before begins (vLLM) */
     uint32_t receive_steps; /* requests are looked for every so many decode steps (SGLang) */
 };
@@ -34,7 +35,7 @@ struct kvc_closed_loop {
     struct kvc_batching batching;
     uint32_t clients, requests;
     const struct kvc_request_length *length; /* [requests], in the order they are sent */
-    double kv_tokens; /* room; a request takes input + output when admitted */
+    double kv_tokens; /* room: of input and output, or of input and half of the output */
 };
 
 struct kvc_closed_loop_result { /* means over all requests, the burst at the start included */

@@ -208,6 +208,7 @@ void kvc_engine_recipe_of(const struct kvc_engine_row *r, struct kvc_engine_reci
     out->kv_share = 0.9;
     out->batching.max_batched_tokens = 8192;
     out->batching.prefill_first = is(r->backend, "sglang");
+    out->batching.reserves_output = is(r->backend, "trtllm"); /* GUARANTEED_NO_EVICT */
     out->batching.plan_ahead = plans_ahead(r);
     if (r->alike)
         return;
