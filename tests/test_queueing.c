@@ -212,6 +212,56 @@ static void mmk(void **state)
     }
 }
 
+/* ---- Little's law ---- */
+
+/* Area under a level over time, in ns, from its series. */
+static double area(const struct kvc_result *r, const char *name, uint64_t end_ns)
+{
+    double sum = 0;
+
+    for (uint32_t k = 0; k < r->n_series; k++) {
+        const struct kvc_series *s = &r->series[k];
+        for (size_t i = 0; strcmp(s->name, name) == 0 && i < s->n; i++)
+            sum += s->value[i] * (double)((i + 1 < s->n ? s->time_ns[i + 1] : end_ns) -
+                                          s->time_ns[i]);
+    }
+    return sum;
+}
+
+/* L = lambda W, for those who wait and those who run: how many there are is counted at each event,
+ * how long each stays on its own clock. */
+static void as_many_are_there_as_come_times_how_long_they_stay(void **state)
+{
+    (void)state;
+    static const char *const replicas[] = {"1", "3"};
+    struct kvc_step_model *m = constant_model(STEP_NS, 65536);
+
+    for (size_t k = 0; k < 2; k++) {
+        struct kvc_scenario *sc = scenario("4");
+        set(sc, "cluster.replicas", replicas[k]);
+        draw(0.6 * 4 * atof(replicas[k]) / 200 / STEP_NS, 200, true);
+        struct kvc_result *r = replay(&w.t, sc, m);
+        double waited = 0, ran = 0, front = (double)kvc_step_front_ns(m), last = 0;
+        for (size_t i = 0; i < REQUESTS; i++) {
+            const struct kvc_request_result *q = &r->requests[i];
+            double served = (double)q->e2e_ns - (double)q->queue_ns - (double)q->route_ns - front;
+            double end = (double)q->arrival_ns + (double)q->e2e_ns;
+            waited += (double)q->queue_ns;
+            ran += served;
+            last = end > last ? end : last;
+        }
+        double waiting = area(r, "waiting", (uint64_t)last);
+        double running = area(r, "running", (uint64_t)last);
+        print_message("%s replicas: %.3f wait, %.3f run, off %g %g\n", replicas[k], waiting / last,
+                      running / last, waiting / waited - 1, running / ran - 1);
+        assert_true(waited > 0 && fabs(waiting / waited - 1) < 1e-9);
+        assert_true(fabs(running / ran - 1) < 1e-9);
+        kvc_result_destroy(r);
+        kvc_scenario_destroy(sc);
+    }
+    kvc_step_model_destroy(m);
+}
+
 /* ---- load and speed ---- */
 
 /* Lindley: the same work behind one server, closer together, makes nobody wait less. */
@@ -277,6 +327,7 @@ int main(void)
         cmocka_unit_test(md1),
         cmocka_unit_test(mm1),
         cmocka_unit_test(mmk),
+        cmocka_unit_test(as_many_are_there_as_come_times_how_long_they_stay),
         cmocka_unit_test(more_load_never_shortens_a_wait),
         cmocka_unit_test(twice_the_rates_half_the_times),
     };
