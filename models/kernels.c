@@ -203,8 +203,11 @@ static const char *gemm_key(enum kvc_dtype weights)
         return "fp8_block";
     case KVC_NVFP4:
         return "nvfp4";
+    case KVC_INT8: /* weights alone, widened for products in bf16: TensorRT-LLM's on A100 */
+        return "int8_wo";
+    case KVC_INT4:
+        return "int4_wo";
     case KVC_BF16:
-    case KVC_INT4: /* of its weights' bytes, widened for products in bf16 */
         return "bfloat16";
     default:
         return NULL;
@@ -224,11 +227,29 @@ static double quantise_ns(const char *backend, enum kvc_dtype dtype)
     return block ? 0 : 4800;
 }
 
+/* int4 that this engine was not measured with is bf16's, with the bytes of its weights: kernels
+ * differ much from engine to engine. */
+static bool find_gemm(struct kvc_kernels *kernels, enum kvc_dtype dtype, bool foreign,
+                      const double *site, struct kvc_kernel_answer *a)
+{
+    const char *key = gemm_key(dtype);
+
+    if (dtype == KVC_NVFP4 && !(kernels->gpu->fp4_flops.value > 0))
+        return false;
+    if (key && find_key(kernels, "gemm", key, foreign, site, a) &&
+        !(dtype == KVC_INT4 && (a->foreign || a->borrowed)))
+        return true;
+    if (dtype != KVC_INT4 || !find_key(kernels, "gemm", "bfloat16", foreign, site, a))
+        return false;
+    a->narrowed = true;
+    a->curve.params[1] = kvc_dtype_bytes(dtype);
+    return true;
+}
+
 enum kvc_status kvc_kernels_gemm(struct kvc_kernels *kernels, enum kvc_dtype dtype, uint32_t n,
                                  uint32_t k, const struct kvc_engine_profile *engine,
                                  bool foreign, struct kvc_gemm *out, struct kvc_error *err)
 {
-    const char *key = gemm_key(dtype);
     const double site[KVC_KERNEL_SITE] = {n, k};
     /* vLLM's block-scaled table carries a host launch floor that served runs do not show. */
     foreign |= dtype == KVC_FP8_BLOCK && strcmp(kernels->backend, "vllm") == 0;
@@ -236,15 +257,12 @@ enum kvc_status kvc_kernels_gemm(struct kvc_kernels *kernels, enum kvc_dtype dty
     char name[48];
 
     memset(out, 0, sizeof *out);
-    if (!key || !find_key(kernels, "gemm", key, foreign, site, a) ||
-        (dtype == KVC_NVFP4 && !(kernels->gpu->fp4_flops.value > 0)))
+    if (!find_gemm(kernels, dtype, foreign, site, a))
         return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "weights_dtype",
                            "no times of matrix products with such weights on %s; use bf16 or fp8",
                            kernels->gpu->id);
-    a->narrowed = dtype == KVC_INT4;
-    if (a->narrowed)
-        a->curve.params[1] = kvc_dtype_bytes(dtype);
-    double weights = (double)n * k * a->curve.params[1], which = a->curve.params[2];
+    double bytes = dtype == KVC_INT8 ? 1 : a->curve.params[1]; /* its form has bf16's */
+    double weights = (double)n * k * bytes, which = a->curve.params[2];
     double peak = which == 2 ? a->peaks.fp4_flops
                   : which == 1 ? a->peaks.fp8_flops : a->peaks.bf16_flops;
     out->flops_ns = 1e9 * 2.0 * n * k / peak;
@@ -255,7 +273,7 @@ enum kvc_status kvc_kernels_gemm(struct kvc_kernels *kernels, enum kvc_dtype dty
                         : 0;
     if (out->minus_ns > 0)
         out->floor_ns = engine->fused_floor_ns.value + out->weight_ns / 0.95;
-    snprintf(name, sizeof name, "matrix products, %s", a->narrowed ? kvc_dtype_name(dtype) : key);
+    snprintf(name, sizeof name, "matrix products, %s", a->narrowed ? kvc_dtype_name(dtype) : gemm_key(dtype));
     note(kernels, name, a);
     return KVC_OK;
 }

@@ -463,6 +463,9 @@ static enum kvc_status check_shape(const struct kvc_step_config *c, struct kvc_e
     if (l->intermediate % tp != 0)
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "cluster.tp",
                            "%u does not divide the feed-forward width of %s", tp, l->name);
+    if (c->backend && strcmp(c->backend, "trtllm") == 0 && strncmp(c->gpu->name, "AMD", 3) == 0)
+        return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "engine.backend",
+                           "TensorRT-LLM does not run on %s; take vllm or sglang", c->gpu->name);
     if (l->no_step_model)
         return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "model",
                            "no step times for %s: %s; take a model that 'kvcast show model' lists "

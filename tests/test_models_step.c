@@ -305,6 +305,11 @@ static void bad_shapes_are_refused_in_words(void **state)
     c.weights = KVC_INT8;
     expect_refusal(&c, KVC_ERR_UNSUPPORTED, "bf16 or fp8");
     c.weights = KVC_FP8;
+    c.gpu = kvc_gpu_find("mi300x");
+    c.backend = "trtllm";
+    expect_refusal(&c, KVC_ERR_UNSUPPORTED, "does not run on AMD");
+    c.gpu = kvc_gpu_find("h200_sxm");
+    c.backend = "vllm";
     c.kv = KVC_MXFP4;
     expect_refusal(&c, KVC_ERR_UNSUPPORTED, "show kv");
     c.kv = KVC_TQ_4;
