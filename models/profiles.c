@@ -88,6 +88,7 @@ static uint64_t number_u64(const struct kvc_jval *object, const char *key)
 static bool read_gpu(const struct kvc_jval *v, struct kvc_gpu *g)
 {
     const struct kvc_jval *measured = kvc_jval_member(v, "kernels_measured");
+    const struct kvc_jval *joint = kvc_jval_member(v, "joint_attention");
 
     g->also = kvc_profile_string(v, "also");
     g->kernels_like = kvc_profile_string(v, "kernels_like");
@@ -96,6 +97,8 @@ static bool read_gpu(const struct kvc_jval *v, struct kvc_gpu *g)
     g->host_link = kvc_profile_string(v, "host_link");
     if (measured)
         kvc_jval_bool(measured, &g->kernels_measured);
+    if (joint)
+        kvc_jval_bool(joint, &g->joint_attention);
     if (!kvc_profile_figure(v, "fp4_flops", &g->fp4_flops))
         g->fp4_flops = (struct kvc_figure){0, "datasheet", "no fp4 units"};
     if (!kvc_profile_figure(v, "multiprocessors", &g->multiprocessors))

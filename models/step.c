@@ -58,6 +58,19 @@ static uint64_t tokens_of(const struct kvc_chunk *chunks, size_t n_chunks, uint3
     return tokens;
 }
 
+/* FlashAttention 2 has decodes beside prompts in one call, in which each takes a tile of 64 queries
+ * for every head, half of the 128 that a past is counted in, and reads its keys as often. */
+static double joint_decodes(const struct kvc_step_model *m, uint32_t n, uint64_t context)
+{
+    double each = (double)context / n;
+    double capped = each < (double)m->cap_tokens ? each : (double)m->cap_tokens;
+    double tiles = kvc_token_table_at(&m->past, 1) * (double)context +
+                   (m->cap_tokens ? kvc_token_table_at(&m->capped, 1) * capped * n : 0);
+    double apart = decode_attention(m, n, context);
+
+    return tiles / 2 > apart ? tiles / 2 : apart;
+}
+
 double kvc_step_attention(const struct kvc_step_model *m, const struct kvc_chunk *chunks,
                           size_t n_chunks, uint32_t n_decode, uint64_t decode_context)
 {
@@ -71,7 +84,9 @@ double kvc_step_attention(const struct kvc_step_model *m, const struct kvc_chunk
                 ns += prefill_attention(m, &chunks[i], tokens);
         ns += past_attention(m, chunks, n_chunks);
     }
-    if (n_decode)
+    if (n_decode && n_chunks && m->joint_attention)
+        ns += joint_decodes(m, n_decode, decode_context);
+    else if (n_decode)
         ns += decode_attention(m, n_decode, decode_context);
     return ns;
 }

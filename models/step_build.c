@@ -573,6 +573,8 @@ enum kvc_status kvc_step_model_create_with(struct kvc_step_model **out,
     m->plain = kvc_llm_plain_dtype(config->llm, config->weights);
     m->foreign_products = config->foreign_products;
     m->kv = config->kv;
+    m->joint_attention = m->gpu.joint_attention && strcmp(engine->backend, "vllm") == 0 &&
+                         !m->llm.kv_lora_rank;
     m->kv_resident = config->kv_resident > 0 ? config->kv_resident : 1;
     m->tp = config->tp;
     m->ep = config->ep > 1 ? config->ep : 1;

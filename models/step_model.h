@@ -58,6 +58,7 @@ struct kvc_step_model {
      * waves(q) p of any chunk, whose few tiles leave most of the machine idle. */
     struct kvc_token_table alone, eight, past, waves, capped;
     double prefill_fixed;
+    bool joint_attention; /* of decodes beside prefill, with it */
     uint64_t cap_tokens;
 
     /* no step with prefill of more tokens is faster: its kernels are launched one by one */

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "models/models.h"
+#include "models/step_model.h"
 #include "tests/models_csv.h"
 
 #define GRID "../shared/kernels/llmservingsim/rtxpro6000_v1_%s_bf16_tp1_attention.csv.zst"
@@ -95,6 +95,70 @@ static void the_past_costs_what_was_measured(void **state)
     }
 }
 
+/* Mean absolute error of attention of decodes beside a prompt, one layer; apart: by that of decodes
+ * by themselves. */
+static double joint_error(const char *file, const char *llm, double *apart)
+{
+    struct kvc_step_model *m = build(llm, "rtx_pro_6000");
+    double alone[4096] = {0}, layers = kvc_llm_find(llm)->layers, sum = 0, other = 0;
+    struct test_csv csv;
+    char path[256];
+    size_t n = 0;
+
+    snprintf(path, sizeof path, GRID, file);
+    for (int pass = 0; pass < 2; pass++) { /* prompts alone first */
+        assert_true(test_csv_open(&csv, path));
+        while (test_csv_row(&csv)) {
+            const struct kvc_chunk c = {(uint32_t)test_csv_number(&csv, "prefill_chunk"), 0};
+            uint32_t decodes = (uint32_t)test_csv_number(&csv, "n_decode");
+            double context = test_csv_number(&csv, "kv_decode") * decodes;
+            double ns = 1e3 * test_csv_number(&csv, "time_us") * layers;
+
+            if (test_csv_number(&csv, "kv_prefill") > 0 || c.tokens < 64 || c.tokens > 1024)
+                continue;
+            if (pass == 0 && decodes == 0)
+                alone[c.tokens] = ns;
+            if (pass == 0 || decodes < 8 || context / decodes < 512 || context / decodes > 4096)
+                continue;
+            double prompt = kvc_step_attention(m, &c, 1, 0, 0);
+            double decode = kvc_step_attention(m, NULL, 0, decodes, (uint64_t)context);
+            double both = kvc_step_attention(m, &c, 1, decodes, (uint64_t)context);
+            sum += fabs((both - prompt) / (ns - alone[c.tokens]) - 1);
+            other += fabs(decode / (ns - alone[c.tokens]) - 1);
+            n++;
+        }
+        test_csv_close(&csv);
+    }
+    kvc_step_model_destroy(m);
+    assert_true(n > 20);
+    *apart = 100 * other / (double)n;
+    return 100 * sum / (double)n;
+}
+
+static void decodes_beside_a_prompt_cost_what_was_measured(void **state)
+{
+    static const char *const grid[][2] = {
+        {"meta-llama_Llama-3.1-8B", "Llama-3.1-8B"},
+        {"Qwen_Qwen3-30B-A3B-Instruct-2507", "Qwen3-30B-A3B"}};
+    struct test_csv csv;
+    char path[256];
+
+    (void)state;
+    snprintf(path, sizeof path, GRID, grid[0][0]);
+    if (!test_csv_open(&csv, path)) {
+        print_message("no %s: skipped\n", path);
+        skip();
+    }
+    test_csv_close(&csv);
+    for (size_t i = 0; i < 2; i++) {
+        double apart, error = joint_error(grid[i][0], grid[i][1], &apart);
+
+        print_message("%s: %.1f %% off on decodes beside a prompt, %.1f if they took what they take "
+                      "alone\n", grid[i][1], error, apart);
+        assert_true(error < 25 && error < apart);
+    }
+}
+
 /* A few queries leave most of the machine idle: a past costs them as much as a tile of 64. */
 static void few_queries_pay_for_a_whole_tile(void **state)
 {
@@ -127,6 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_past_costs_what_was_measured),
+        cmocka_unit_test(decodes_beside_a_prompt_cost_what_was_measured),
         cmocka_unit_test(few_queries_pay_for_a_whole_tile),
         cmocka_unit_test(chunks_share_the_machine),
     };

@@ -17,6 +17,8 @@ LINKS = {"h100_sxm": "pcie5-x16", "h200_sxm": "pcie5-x16", "b200_sxm": "pcie5-x1
          "gh200_96": "nvlink-c2c", "gh200_144": "nvlink-c2c", "gb200": "nvlink-c2c-gb200",
          "gb300": "nvlink-c2c-gb200", "a100_80": "pcie4-x16", "l40s": "pcie4-x16", "rtx_4090": "pcie4-x16"}
 MEASURED = ("h100_sxm", "h200_sxm", "b200_sxm", "gb200", "a100_80", "l40s", "rtx_pro_6000")
+# Where vLLM runs FlashAttention 2 (compute capability 8.x and 12.x; vllm/v1/attention/backends/fa_utils.py, platforms/cuda.py).
+JOINT = ("a100_80", "l40s", "rtx_4090", "rtx_pro_6000")
 ALSO = {"a100_80": "a100_sxm"}
 # Whose kernels serve, as shares of peak, where a GPU was not measured: the nearest architecture.
 LIKE = {"h200_sxm": "h100_sxm", "h100_sxm": "h200_sxm", "gh200_96": "h100_sxm", "gh200_144": "h200_sxm",
@@ -185,7 +187,7 @@ def gpu(s):
     return {
         "id": i, "name": s["name"], "host_link": LINKS.get(i, "pcie5-x16"),
         **({"also": ALSO[i]} if i in ALSO else {}), "kernels_like": LIKE.get(i),
-        "kernels_measured": i in MEASURED,
+        "kernels_measured": i in MEASURED, **({"joint_attention": True} if i in JOINT else {}),
         "memory_bytes": mem, "hbm_bytes_per_s": scaled(hbm["datasheet"], 1e9),
         "bf16_flops": scaled(tf["bf16"], 1e12),
         "fp8_flops": scaled(tf["fp8"] or fig(tf["bf16"]["value"], "assumed", "no fp8 units: bf16 rate"), 1e12),
