@@ -166,8 +166,8 @@ static size_t next_measured(const struct grid *g, size_t i, size_t axis, int way
 
 /* Whether all cells around take a third of the time, one with more work among them: there the
  * machine stumbled, not the kernel (two sequences of 131,072 tokens on H200, fp8 latent decode: ten
- * times as long as four). Products and experts are tuned one count of tokens by one, and may well be
- * slow at one of them. */
+ * times as long as four). Products and experts are tuned one count of tokens by one, and may well
+ * be slow at one of them. */
 static bool stumbled(const struct grid *g, size_t i)
 {
     bool more = false;

@@ -247,8 +247,8 @@ static void kv_room_beside_engine_statements(void **state)
     assert_true(fabs(tokens - 307328) * 262144 <= 2 * slack);
     kvc_step_model_destroy(m);
 
-    /* vllm-project/vllm issue 21348: SGLang allocated 367,404 tokens on four H100 at 0.93. Its share
-     * leaves activations out, so that the tokens of a step don't matter. */
+    /* vllm-project/vllm issue 21348: SGLang allocated 367,404 tokens on four H100 at 0.93. Its
+     * share leaves activations out, so that the tokens of a step don't matter. */
     config = (struct kvc_step_config){
         kvc_llm_find("Qwen3-235B-A22B"), kvc_gpu_find("h100_sxm"), "sglang", KVC_FP8_BLOCK,
         KVC_BF16, 4, 1, .ep = 1};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The engine as a queue: with steps of constant length and so many sequences at once it is M/D/1,
  * M/M/1 and M/M/k, whose mean waits are known. Means are held within the confidence interval that
- * the run's own batches give. And what must hold exactly: twice the rates make half the times. */
+ * the run's own batches give. And what must hold exactly: twice the rates make half the times.
+ * Where room for KV is short, the closed loop of engine rows waits about as the replay does. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +16,8 @@
 #include "base/rng.h"
 #include "models/step_model.h"
 #include "sim/replay/engine.h"
+#include "studies/engine/closed_loop.h"
+#include "tests/tiny_trace.h"
 #include "traces/trace_write.h"
 
 #define STEP_NS 1048576 /* of any step, whatever is in it */
@@ -321,6 +324,49 @@ static void twice_the_rates_half_the_times(void **state)
     }
 }
 
+/* Room for three quarters of what eight clients' requests come to: the replay takes page by page
+ * and preempts now and then. The closed loop where requests are half way through on average is near
+ * its times; the one that takes a whole output's room at the start makes requests wait. */
+static void room_goes_page_by_page(void **state)
+{
+    enum { N = 80 };
+    static struct tiny_row rows[N];
+    static struct kvc_request_length length[N];
+    struct kvc_scenario *sc = scenario("1024");
+    struct kvc_step_model *m = constant_model(STEP_NS, 0);
+    double step = STEP_NS, front = (double)kvc_step_front_ns(m);
+    struct kvc_closed_loop l = {m, {step, 0, 0, 2 * front, 0}, {.max_batched_tokens = 8192,
+                                .plan_ahead = true}, 8, N, length, 12160};
+    struct kvc_closed_loop_result paged, whole;
+
+    (void)state;
+    set(sc, "arrivals.mode", "closed");
+    set(sc, "arrivals.concurrency", "8");
+    set(sc, "engine.kv_cache_memory", "1520MiB"); /* 12,160 tokens */
+    for (uint32_t i = 0; i < N; i++) {
+        length[i] = (struct kvc_request_length){500, 1000 + i * 7919 % 1001};
+        rows[i] = (struct tiny_row){.input_tokens = 500, .output_tokens = length[i].output,
+                                    .session = KVC_ID_NONE, .think_ns = KVC_TIME_NONE};
+    }
+    assert_int_equal(kvc_closed_loop_run(&l, &paged, NULL), KVC_OK);
+    l.batching.reserves_output = true;
+    assert_int_equal(kvc_closed_loop_run(&l, &whole, NULL), KVC_OK);
+    struct kvc_trace *t = tiny_trace(rows, N, 16, true);
+    struct kvc_result *r = replay(t, sc, m);
+    double seen = r->ttft_ms.mean * 1e6 + front; /* the loop's clients wait for it twice */
+    print_message("TTFT %.0f ms, paged %.0f, whole %.0f; TPOT %.3f ms, paged %.3f, whole %.3f\n",
+                  seen / 1e6, paged.ttft_ns / 1e6, whole.ttft_ns / 1e6, r->tpot_ms.mean,
+                  paged.tpot_ns / 1e6, whole.tpot_ns / 1e6);
+    /* what is preempted is computed again */
+    assert_true(r->tpot_ms.mean * 1e6 / paged.tpot_ns > 1);
+    assert_true(r->tpot_ms.mean * 1e6 / paged.tpot_ns < 1.1);
+    assert_true(fabs(seen - paged.ttft_ns) < fabs(seen - whole.ttft_ns) / 4);
+    tiny_trace_free(t);
+    kvc_result_destroy(r);
+    kvc_scenario_destroy(sc);
+    kvc_step_model_destroy(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +376,7 @@ int main(void)
         cmocka_unit_test(as_many_are_there_as_come_times_how_long_they_stay),
         cmocka_unit_test(more_load_never_shortens_a_wait),
         cmocka_unit_test(twice_the_rates_half_the_times),
+        cmocka_unit_test(room_goes_page_by_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
