@@ -201,9 +201,24 @@ void kvc_json_null(struct kvc_json *j, const char *key)
     append_text(j, "null");
 }
 
-void kvc_json_value(struct kvc_json *j, const char *key, const struct kvc_jval *v)
+/* Whole numbers in full; a zero keeps its sign. */
+static void put_number(struct kvc_json *j, const char *key, const struct kvc_jval *v)
 {
     double number = NAN;
+    uint64_t count;
+    int64_t whole;
+
+    kvc_jval_number(v, &number);
+    if (!signbit(number) && kvc_jval_u64(v, &count))
+        kvc_json_u64(j, key, count);
+    else if (number != 0 && kvc_jval_i64(v, &whole))
+        kvc_json_i64(j, key, whole);
+    else
+        kvc_json_double(j, key, number);
+}
+
+void kvc_json_value(struct kvc_json *j, const char *key, const struct kvc_jval *v)
+{
     bool flag = false;
 
     switch (kvc_jval_kind(v)) {
@@ -215,8 +230,7 @@ void kvc_json_value(struct kvc_json *j, const char *key, const struct kvc_jval *
         kvc_json_bool(j, key, flag);
         break;
     case KVC_JNUMBER:
-        kvc_jval_number(v, &number);
-        kvc_json_double(j, key, number);
+        put_number(j, key, v);
         break;
     case KVC_JSTRING:
         kvc_json_string(j, key, kvc_jval_string(v));

@@ -394,48 +394,12 @@ void kvc_load_ttft(struct kvc_findings *f, const struct kvc_jval *detail)
 
 /* ---- JSON again, for the scenario ---- */
 
-static void put_value(struct kvc_json *j, const char *key, const struct kvc_jval *v)
-{
-    uint64_t u = 0;
-    int64_t i = 0;
-    bool flag = false;
-    switch (kvc_jval_kind(v)) {
-    case KVC_JSTRING:
-        kvc_json_string(j, key, kvc_jval_string(v));
-        break;
-    case KVC_JBOOL:
-        kvc_jval_bool(v, &flag);
-        kvc_json_bool(j, key, flag);
-        break;
-    case KVC_JNUMBER:
-        if (kvc_jval_u64(v, &u))
-            kvc_json_u64(j, key, u);
-        else if (kvc_jval_i64(v, &i))
-            kvc_json_i64(j, key, i);
-        else
-            kvc_json_double(j, key, value_of(v));
-        break;
-    case KVC_JARRAY:
-    case KVC_JOBJECT:
-        if (kvc_jval_kind(v) == KVC_JARRAY)
-            kvc_json_open_array(j, key);
-        else
-            kvc_json_open_object(j, key);
-        for (const struct kvc_jval *m = kvc_jval_first(v); m; m = kvc_jval_next(m))
-            put_value(j, kvc_jval_key(m), m);
-        kvc_json_close(j);
-        break;
-    default:
-        kvc_json_null(j, key);
-    }
-}
-
 static char *json_of(const struct kvc_jval *v)
 {
     struct kvc_json j;
     kvc_json_init(&j, true);
     if (v)
-        put_value(&j, NULL, v);
+        kvc_json_value(&j, NULL, v);
     else
         kvc_json_null(&j, NULL);
     return kvc_json_take(&j);
