@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "models/kernels.h"
+#include "models/kernels_internal.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,26 +8,14 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
-#define FAR_OCTAVES 3 /* from shapes that the user measured */
+/* From the user's shapes, beyond which others know more: a router's product is ten times narrower
+ * than what kvcast bench measures. */
+#define FAR_OCTAVES 3
 
-enum { USERS, OWN, OWN_FOREIGN, LIKE, LIKE_FOREIGN, OWN_NCCL, LIKE_NCCL, STORES };
-
-struct used {
-    char name[48], value[96], source[256];
-    const char *kind;
-};
-
-struct kvc_kernels {
-    const struct kvc_gpu *gpu;
-    char backend[32];
-    struct kvc_kernel_store store[STORES];
-    bool tried[STORES], there[STORES];
-    enum kvc_status status; /* of a load that failed, not of one that found nothing */
-    const struct kvc_kernel_store *users; /* NULL: none */
-    double users_off;
-    struct used used[32];
-    size_t n_used;
-};
+/* Whose tables are asked first. The same kernel on a like GPU says more than another engine's on
+ * this one. */
+enum { ORDER = 5 };
+static const int usual[ORDER] = {USERS, OWN, LIKE, OWN_FOREIGN, LIKE_FOREIGN};
 
 /* ---- stores ---- */
 
@@ -37,7 +25,7 @@ static const char *foreign_backend(const char *backend)
     return strcmp(backend, "trtllm") == 0 ? "vllm" : "trtllm";
 }
 
-static const struct kvc_kernel_store *store_at(struct kvc_kernels *k, int i)
+const struct kvc_kernel_store *kvc_kernels_store(struct kvc_kernels *k, int i)
 {
     if (i == USERS)
         return k->users;
@@ -72,7 +60,7 @@ enum kvc_status kvc_kernels_load(struct kvc_kernels **out, const struct kvc_gpu 
         return kvc_fail_nomem(err);
     k->gpu = gpu;
     snprintf(k->backend, sizeof k->backend, "%s", backend);
-    if (!store_at(k, OWN) && !store_at(k, LIKE)) {
+    if (!kvc_kernels_store(k, OWN) && !kvc_kernels_store(k, LIKE)) {
         enum kvc_status status = k->status;
         kvc_kernels_destroy(k);
         if (status != KVC_OK)
@@ -115,10 +103,10 @@ bool kvc_kernels_measured(const struct kvc_kernels *kernels)
 
 /* ---- answers ---- */
 
-static void note(struct kvc_kernels *k, const char *name, const struct kvc_kernel_answer *a)
+void kvc_kernels_note(struct kvc_kernels *k, const char *name, const struct kvc_kernel_answer *a)
 {
     const struct kvc_kernel_table *t = a->curve.table;
-    struct used u;
+    struct kvc_kernel_used u;
 
     if (a->users && t->shape.rows && t->shape.mape > k->users_off)
         k->users_off = t->shape.mape;
@@ -149,13 +137,13 @@ static void note(struct kvc_kernels *k, const char *name, const struct kvc_kerne
 void kvc_kernels_used(const struct kvc_kernels *kernels, kvc_figure_fn fn, void *user)
 {
     for (size_t i = 0; i < kernels->n_used; i++) {
-        const struct used *u = &kernels->used[i];
+        const struct kvc_kernel_used *u = &kernels->used[i];
         fn(user, "kernels", u->name, u->value, u->kind, u->source);
     }
 }
 
-static void answer(const struct kvc_kernel_store *s, int i, const struct kvc_kernel_table *t,
-                   const double *site, struct kvc_kernel_answer *out)
+void kvc_kernels_answer(const struct kvc_kernel_store *s, int i, const struct kvc_kernel_table *t,
+                        const double *site, struct kvc_kernel_answer *out)
 {
     *out = (struct kvc_kernel_answer){.peaks = s->peaks, .exact = true, .borrowed = s->borrowed,
                                       .foreign = i == OWN_FOREIGN || i == LIKE_FOREIGN,
@@ -170,23 +158,21 @@ double kvc_kernel_answer_ns(const struct kvc_kernel_answer *a, double first, dou
     return kvc_kernel_curve_ns(&a->curve, &a->peaks, axes, NULL);
 }
 
-/* The first table of that very key, from the stores in order, or with foreign ones in front. The
- * same kernel on a like GPU says more than another engine's on this one. */
+/* The first table of that very key, from the stores in order, or with foreign ones in front. */
 static bool find_key(struct kvc_kernels *k, const char *family, const char *key,
                      bool foreign_first, const double *site, struct kvc_kernel_answer *out)
 {
-    static const int usual[] = {USERS, OWN, LIKE, OWN_FOREIGN, LIKE_FOREIGN, USERS};
-    static const int other[] = {USERS, OWN_FOREIGN, OWN, LIKE_FOREIGN, LIKE, USERS};
+    static const int foreign[ORDER] = {USERS, OWN_FOREIGN, OWN, LIKE_FOREIGN, LIKE};
     const struct kvc_kernel_family *f = kvc_kernel_family_find(family);
 
-    for (size_t i = 0; i < 6; i++) {
-        int at = foreign_first ? other[i] : usual[i];
-        const struct kvc_kernel_store *s = store_at(k, at);
+    for (size_t i = 0; i <= ORDER; i++) { /* the user's once more where nobody else has any */
+        int at = foreign_first ? foreign[i % ORDER] : usual[i % ORDER];
+        const struct kvc_kernel_store *s = kvc_kernels_store(k, at);
         const struct kvc_kernel_table *t = s ? kvc_kernel_store_find(s, f, key) : NULL;
         if (!t)
             continue;
-        answer(s, at, t, site, out);
-        if (i > 0 || out->curve.octaves <= FAR_OCTAVES) /* else others know more of the shape */
+        kvc_kernels_answer(s, at, t, site, out);
+        if (i > 0 || out->curve.octaves <= FAR_OCTAVES)
             return true;
     }
     return false;
@@ -273,8 +259,9 @@ enum kvc_status kvc_kernels_gemm(struct kvc_kernels *kernels, enum kvc_dtype dty
                         : 0;
     if (out->minus_ns > 0)
         out->floor_ns = engine->fused_floor_ns.value + out->weight_ns / 0.95;
-    snprintf(name, sizeof name, "matrix products, %s", a->narrowed ? kvc_dtype_name(dtype) : gemm_key(dtype));
-    note(kernels, name, a);
+    snprintf(name, sizeof name, "matrix products, %s",
+             a->narrowed ? kvc_dtype_name(dtype) : gemm_key(dtype));
+    kvc_kernels_note(kernels, name, a);
     return KVC_OK;
 }
 
@@ -310,10 +297,9 @@ static bool find_heads(struct kvc_kernels *k, const char *family, const struct k
 {
     const struct kvc_kernel_family *f = kvc_kernel_family_find(family);
     const double site[KVC_KERNEL_SITE] = {h->heads, h->kv_heads};
-    static const int order[] = {USERS, OWN, LIKE, OWN_FOREIGN, LIKE_FOREIGN};
 
-    for (size_t i = 0; i < 5; i++) {
-        const struct kvc_kernel_store *s = store_at(k, order[i]);
+    for (size_t i = 0; i < ORDER; i++) {
+        const struct kvc_kernel_store *s = kvc_kernels_store(k, usual[i]);
         const struct kvc_kernel_table *best = NULL;
         double least = HUGE_VAL;
         for (size_t j = 0; s && j < s->tables.n; j++) {
@@ -324,9 +310,9 @@ static bool find_heads(struct kvc_kernels *k, const char *family, const struct k
                 best = t;
             }
         }
-        if (!best || (order[i] == USERS && least > 0)) /* another size than the user measured */
+        if (!best || (usual[i] == USERS && least > 0)) /* another size than the user measured */
             continue;
-        answer(s, order[i], best, site, out);
+        kvc_kernels_answer(s, usual[i], best, site, out);
         out->curve.params[1] = h->dim;
         out->exact = least == 0;
         return true;
@@ -339,7 +325,7 @@ bool kvc_kernels_decode(struct kvc_kernels *kernels, const struct kvc_heads *hea
 {
     if (!find_heads(kernels, "generation_attention", heads, out))
         return false;
-    note(kernels, heads->window ? "decode attention, window" : "decode attention", out);
+    kvc_kernels_note(kernels, heads->window ? "decode attention, window" : "decode attention", out);
     return true;
 }
 
@@ -348,7 +334,8 @@ bool kvc_kernels_prefill(struct kvc_kernels *kernels, const struct kvc_heads *he
 {
     if (!find_heads(kernels, "context_attention", heads, out))
         return false;
-    note(kernels, heads->window ? "prefill attention, window" : "prefill attention", out);
+    kvc_kernels_note(kernels, heads->window ? "prefill attention, window" : "prefill attention",
+                     out);
     return true;
 }
 
@@ -362,7 +349,7 @@ static bool find_mla(struct kvc_kernels *k, const char *family, enum kvc_dtype k
 
     if (!find_key(k, family, key, launch_floor, site, out))
         return false;
-    note(k, name, out);
+    kvc_kernels_note(k, name, out);
     return true;
 }
 
@@ -385,10 +372,9 @@ static bool find_linear(struct kvc_kernels *k, const char *family, const char *p
                         const char *word, const double *site, struct kvc_kernel_answer *out)
 {
     const struct kvc_kernel_family *f = kvc_kernel_family_find(family);
-    static const int order[] = {USERS, OWN, LIKE, OWN_FOREIGN, LIKE_FOREIGN};
 
-    for (size_t i = 0; f && i < 5; i++) {
-        const struct kvc_kernel_store *s = store_at(k, order[i]);
+    for (size_t i = 0; f && i < ORDER; i++) {
+        const struct kvc_kernel_store *s = kvc_kernels_store(k, usual[i]);
         const struct kvc_kernel_table *best = NULL;
         for (size_t j = 0; s && j < s->tables.n; j++) {
             const struct kvc_kernel_table *t = &s->tables.table[j];
@@ -397,7 +383,7 @@ static bool find_linear(struct kvc_kernels *k, const char *family, const char *p
                 best = t;
         }
         if (best) {
-            answer(s, order[i], best, site, out);
+            kvc_kernels_answer(s, usual[i], best, site, out);
             return true;
         }
     }
@@ -427,116 +413,13 @@ bool kvc_kernels_linear(struct kvc_kernels *kernels, const struct kvc_llm *llm, 
         return false;
     if (mamba) {
         out->recurrence.exact = false;
-        note(kernels, prefill ? "mamba2's convolution, prefill" : "mamba2's convolution, decode",
-             &out->convolution);
+        kvc_kernels_note(kernels,
+                         prefill ? "mamba2's convolution, prefill" : "mamba2's convolution, decode",
+                         &out->convolution);
     }
-    note(kernels, prefill ? "linear attention, prefill" : "linear attention, decode",
-         &out->recurrence);
+    kvc_kernels_note(kernels, prefill ? "linear attention, prefill" : "linear attention, decode",
+                     &out->recurrence);
     return true;
-}
-
-/* ---- collectives ---- */
-
-/* A GPU that was not measured, or not with this engine, has the collectives of the one it is like,
- * if their links are as fast: another link is no measure of this one. */
-static bool like_link(const struct kvc_kernels *k)
-{
-    const struct kvc_gpu *like = k->gpu->kernels_like ? kvc_gpu_find(k->gpu->kernels_like) : NULL;
-
-    return (!k->gpu->kernels_measured || !k->there[OWN]) && like &&
-           like->gpu_link_bytes_per_s.value == k->gpu->gpu_link_bytes_per_s.value;
-}
-
-/* A table that has this number of GPUs itself: nothing is known between counts. */
-static bool find_collective(struct kvc_kernels *k, int at, const char *family, const char *op,
-                            uint32_t gpus, struct kvc_kernel_answer *out)
-{
-    const struct kvc_kernel_family *f = kvc_kernel_family_find(family);
-    const struct kvc_kernel_store *s = store_at(k, at);
-    const double site[KVC_KERNEL_SITE] = {gpus};
-
-    for (size_t i = 0; s && i < s->tables.n; i++) {
-        const struct kvc_kernel_table *t = &s->tables.table[i];
-        if (t->family != f || strncmp(t->key, op, strlen(op)) != 0 || strstr(t->key, "eager") ||
-            strstr(t->key, "int8"))
-            continue;
-        answer(s, at, t, site, out);
-        if (out->curve.octaves == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Doublings from 256 bytes, from the table that holds there, never falling: a message can always be
- * padded to a larger one. B200's 8-GPU table has a hump below 1 MB that served runs lack. */
-static void add_messages(struct kvc_messages *out, const struct kvc_kernel_answer *small,
-                         double small_max_bytes, const struct kvc_kernel_answer *large)
-{
-    out->n = 0;
-    for (double bytes = 256; bytes <= 1073741824 && out->n < 64; bytes *= 2) {
-        out->bytes[out->n] = bytes;
-        out->ns[out->n++] += kvc_kernel_answer_ns(bytes > small_max_bytes ? large : small, bytes, 0);
-    }
-    for (size_t i = out->n; i-- > 1;)
-        if (out->ns[i - 1] > out->ns[i])
-            out->ns[i - 1] = out->ns[i];
-}
-
-/* Not one far below the link (L40S: 1 of 32 GB/s among eight): it says more of that machine. */
-static bool find_nccl(struct kvc_kernels *k, bool like, const char *op, uint32_t gpus,
-                      struct kvc_kernel_answer *out)
-{
-    return (find_collective(k, USERS, "nccl", op, gpus, out) ||
-            find_collective(k, OWN_NCCL, "nccl", op, gpus, out) ||
-            (like && find_collective(k, LIKE_NCCL, "nccl", op, gpus, out))) &&
-           67108864e9 / kvc_kernel_answer_ns(out, 67108864, 0) >=
-               k->gpu->gpu_link_bytes_per_s.value / 8;
-}
-
-bool kvc_kernels_allreduce(struct kvc_kernels *kernels, uint32_t gpus, double custom_max_bytes,
-                           struct kvc_messages *out)
-{
-    struct kvc_kernel_answer graph, nccl;
-    bool like = like_link(kernels);
-    const char *family = "custom_allreduce", *op = "all_reduce ";
-    bool custom = find_collective(kernels, USERS, family, op, gpus, &graph) ||
-                  find_collective(kernels, like ? LIKE : OWN, family, op, gpus, &graph);
-
-    memset(out, 0, sizeof *out);
-    if (!find_nccl(kernels, like, op, gpus, &nccl) || (like && !custom))
-        return false;
-    note(kernels, "all-reduce in a graph", custom ? &graph : &nccl);
-    note(kernels, "all-reduce of large messages", &nccl);
-    add_messages(out, custom ? &graph : &nccl, custom_max_bytes, &nccl);
-    return true;
-}
-
-bool kvc_kernels_exchange(struct kvc_kernels *kernels, uint32_t gpus, struct kvc_messages *out)
-{
-    struct kvc_kernel_answer there, back;
-
-    memset(out, 0, sizeof *out);
-    if (!find_nccl(kernels, false, "all_gather ", gpus, &there) ||
-        !find_nccl(kernels, false, "reduce_scatter ", gpus, &back))
-        return false;
-    note(kernels, "gather of all ranks' tokens", &there);
-    note(kernels, "scatter of their sums", &back);
-    add_messages(out, &there, 0, &there);
-    add_messages(out, &back, 0, &back);
-    return true;
-}
-
-double kvc_messages_ns(const struct kvc_messages *a, double bytes)
-{
-    if (a->n == 0)
-        return 0;
-    if (bytes <= a->bytes[0])
-        return a->ns[0];
-    for (size_t i = 1; i < a->n; i++)
-        if (bytes <= a->bytes[i])
-            return a->ns[i - 1] + (bytes - a->bytes[i - 1]) / (a->bytes[i] - a->bytes[i - 1]) *
-                                      (a->ns[i] - a->ns[i - 1]);
-    return a->ns[a->n - 1] * (bytes / a->bytes[a->n - 1]);
 }
 
 /* ---- experts ---- */
@@ -580,7 +463,7 @@ static void gather_moe(const struct kvc_kernel_store *s, int at, const char *nam
         double routed[KVC_KERNEL_SITE];
         memcpy(routed, site, sizeof routed);
         routed[5] = skew_of(t->key);
-        answer(s, at, t, routed, &a);
+        kvc_kernels_answer(s, at, t, routed, &a);
         if (out->n == 0 || a.curve.octaves < out->octaves) {
             out->n = 0;
             out->octaves = a.curve.octaves;
@@ -596,21 +479,21 @@ bool kvc_kernels_moe(struct kvc_kernels *kernels, enum kvc_dtype dtype, bool nar
 {
     const double site[KVC_KERNEL_SITE] = {llm->hidden, (double)llm->expert_intermediate / tp,
                                           llm->top_k,  llm->experts, ep};
-    static const int order[] = {USERS, OWN, LIKE};
     const char *const *name = moe_keys(dtype);
 
     memset(out, 0, sizeof *out);
     for (int at = USERS; (narrow || kernel) && at <= LIKE_FOREIGN && out->n == 0; at++)
-        if (store_at(kernels, at))
-            gather_moe(store_at(kernels, at), at, name[0], kernel ? kernel : "", site, out);
+        if (kvc_kernels_store(kernels, at))
+            gather_moe(kvc_kernels_store(kernels, at), at, name[0], kernel ? kernel : "", site,
+                       out);
     for (size_t i = 0; i < 3 && out->n == 0; i++) {
-        const struct kvc_kernel_store *s = store_at(kernels, order[i]);
+        const struct kvc_kernel_store *s = kvc_kernels_store(kernels, usual[i]);
         for (size_t j = 0; s && j < 2 && name[j]; j++)
             if (out->n == 0 || out->octaves > 0)
-                gather_moe(s, order[i], name[j], "", site, out);
+                gather_moe(s, usual[i], name[j], "", site, out);
     }
     for (size_t i = 0; i < out->n; i++)
-        note(kernels, "experts", &out->kernel[i]);
+        kvc_kernels_note(kernels, "experts", &out->kernel[i]);
     return out->n > 0;
 }
 

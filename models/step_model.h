@@ -71,13 +71,16 @@ struct kvc_step_model {
 
     /* what the parts rest on, for bands and kvc_step_explain */
     bool linear_measured;
-    bool products_exact; /* every product's own dtype, engine and GPU, and a shape near measured ones */
+    bool products_exact; /* every product's own dtype, engine and GPU, a shape near measured ones */
     bool borrowed;       /* some kernel's time is another GPU's, as shares of this one's peaks */
     struct kvc_step_range range;
     bool measured, attention_exact, moe_table, moe_measured, allreduce_measured;
     bool exchange_measured;
     struct kvc_kernels *kernels;
 };
+
+/* step_check.c: KVC_OK where such a model can be built, else why not. */
+enum kvc_status kvc_step_check(const struct kvc_step_config *config, struct kvc_error *err);
 
 /* step_build.c and step_attention.c */
 /* Where the answer's table ends on that axis, if it does before *most. */
