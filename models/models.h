@@ -55,6 +55,7 @@ struct kvc_gpu {
     struct kvc_figure h2d_bytes_per_s, d2h_bytes_per_s; /* host link, each direction, per GPU */
     struct kvc_figure nic_bytes_per_s;                  /* per GPU */
     struct kvc_figure gpu_link_bytes_per_s;             /* between GPUs, each direction */
+    struct kvc_figure peer_links; /* that it is divided into, one to each peer; 0: a switch */
     struct kvc_figure multiprocessors;                  /* 0: not known */
     const char *host_link;                              /* name of its link profile */
     const char *also;         /* another name of it in kernel tables; may be NULL */

@@ -133,6 +133,8 @@ static void show_gpu(struct show *s, const struct kvc_gpu *g)
     figure(s, "fp8_flops", "fp8 peak, dense", &g->fp8_flops, 1e12, "TFLOP/s");
     if (g->fp4_flops.value > 0)
         figure(s, "fp4_flops", "fp4 peak, dense", &g->fp4_flops, 1e12, "TFLOP/s");
+    if (g->peer_links.value > 0)
+        figure(s, "peer_links", "links to peers", &g->peer_links, 1, "");
     if (g->multiprocessors.value > 0)
         figure(s, "multiprocessors", "multiprocessors", &g->multiprocessors, 1, "");
     figure(s, "h2d_bytes_per_s", "host to GPU", &g->h2d_bytes_per_s, 1e9, "GB/s");

@@ -101,6 +101,8 @@ static bool read_gpu(const struct kvc_jval *v, struct kvc_gpu *g)
         kvc_jval_bool(joint, &g->joint_attention);
     if (!kvc_profile_figure(v, "fp4_flops", &g->fp4_flops))
         g->fp4_flops = (struct kvc_figure){0, "datasheet", "no fp4 units"};
+    if (!kvc_profile_figure(v, "peer_links", &g->peer_links))
+        g->peer_links = (struct kvc_figure){0, "assumed", "a switch"};
     if (!kvc_profile_figure(v, "multiprocessors", &g->multiprocessors))
         g->multiprocessors = (struct kvc_figure){0, "assumed", "not known"};
     return g->id && g->name && g->host_link &&

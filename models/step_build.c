@@ -193,11 +193,23 @@ static double allreduce_ns(const struct kvc_step_model *m, const struct parts *p
         return 0;
     if (m->allreduce_measured)
         return kvc_messages_ns(&p->allreduce, bytes);
-    /* Rounded from aiconfigurator's tables @095f58a: eight H100 take 5.4 us in a graph and reach
-     * 195 (vLLM's kernel) to 219 GB/s (NCCL) of the link's 450; two L40S 10 of PCIe's 32 (NCCL). */
-    if (m->gpu.gpu_link_bytes_per_s.value < PCIE_BELOW)
-        return 1e4 + 1e9 * bytes / (0.31 * m->gpu.gpu_link_bytes_per_s.value);
-    return 6e3 + 1e9 * bytes / (0.5 * m->gpu.gpu_link_bytes_per_s.value);
+    return m->allreduce_latency_ns + 1e9 * bytes / m->allreduce_bytes_per_s;
+}
+
+/* All-reduce where it was not measured. Rounded from aiconfigurator's tables @095f58a: eight H100
+ * take 5.4 us in a graph and reach 195 (vLLM's kernel) to 219 GB/s (NCCL) of the link's 450; two
+ * L40S 10 of PCIe's 32 (NCCL). Without a switch each rank sends its slices over a link to each peer,
+ * twice: eight MI300X reach 317 GB/s of bus bandwidth (RCCL, Azure AI-benchmarking-guide
+ * ND_MI300X_v5, fork @3de0c294), which is 0.7 of each link. */
+static void set_allreduce_form(struct kvc_step_model *m)
+{
+    double link = m->gpu.gpu_link_bytes_per_s.value, peers = m->gpu.peer_links.value;
+    double ranks = m->ranks < peers + 1 ? m->ranks : peers + 1;
+
+    m->allreduce_latency_ns = link < PCIE_BELOW ? 1e4 : 6e3;
+    m->allreduce_bytes_per_s = peers > 0           ? 0.7 * link / peers * ranks / 2
+                               : link < PCIE_BELOW ? 0.31 * link
+                                                   : 0.5 * link;
 }
 
 /* Routed experts of all layers. */
@@ -446,6 +458,7 @@ static enum kvc_status build(struct kvc_step_model *m, const struct kvc_step_con
         return kvc_fail_nomem(err);
     m->measured = m->products_exact = kvc_kernels_measured(m->kernels);
     m->range = widest;
+    set_allreduce_form(m);
     m->allreduce_measured =
         m->ranks == 1 ||
         kvc_kernels_allreduce(m->kernels, m->ranks, m->engine.custom_allreduce_max_bytes.value,

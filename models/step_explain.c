@@ -45,12 +45,17 @@ static void tell_kv(const struct teller *t, const struct kvc_step_model *m)
 
 static void tell_kernels(const struct teller *t, const struct kvc_step_model *m)
 {
+    char value[64];
+
     kvc_kernels_used(m->kernels, t->fn, t->user);
     t->fn(t->user, "kernels", "prefill behind cached tokens", "time per query and key as without",
           "assumed", "no public kernel table has a prefix on this GPU; extrapolated");
-    if (m->tp > 1 && !m->allreduce_measured)
-        t->fn(t->user, "kernels", "all-reduce", "6 us + bytes / half a GPU link", "assumed",
-              "as 8 x H100 (aiconfigurator tables @095f58a); not measured for this GPU and count");
+    if (m->tp > 1 && !m->allreduce_measured) {
+        snprintf(value, sizeof value, "%g us + bytes / %.4g GB/s", m->allreduce_latency_ns / 1e3,
+                 m->allreduce_bytes_per_s / 1e9);
+        t->fn(t->user, "kernels", "all-reduce", value, "assumed",
+              "shares of the link as measured on others (docs/models.md), not for this GPU and count");
+    }
     if (m->llm.experts && !m->moe_table)
         t->fn(t->user, "kernels", "experts", "closed form, 17-46 % off", "assumed",
               "H100's bf16 form (own fit of aiconfigurator tables @095f58a), 0.8 of the bandwidth; "

@@ -74,6 +74,7 @@ struct kvc_step_model {
     bool products_exact; /* every product's own dtype, engine and GPU, a shape near measured ones */
     bool borrowed;       /* some kernel's time is another GPU's, as shares of this one's peaks */
     struct kvc_step_range range;
+    double allreduce_latency_ns, allreduce_bytes_per_s; /* where it is not measured */
     bool measured, attention_exact, moe_table, moe_measured, allreduce_measured;
     bool exchange_measured;
     struct kvc_kernels *kernels;

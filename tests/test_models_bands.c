@@ -5,9 +5,10 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <math.h>
 #include <string.h>
 
-#include "models/models.h"
+#include "models/step_model.h"
 
 static struct kvc_step_model *build(const char *llm, const char *gpu, enum kvc_dtype weights,
                                     enum kvc_dtype kv, uint32_t tp)
@@ -118,11 +119,30 @@ static void fewer_bits_of_integers_are_read_faster(void **state)
     assert_true(decode_ns("vllm", KVC_INT8) < decode_ns("vllm", KVC_BF16));
 }
 
+/* Each of n MI300X sends 1 / n of a message to each peer, twice, over a link of its own: of eight
+ * RCCL's bus bandwidth of 1 to 8 GiB comes out (Azure AI-benchmarking-guide ND_MI300X_v5, fork
+ * @3de0c294: 313.9 to 316.8 GB/s), of two no more than one link's. */
+static void ranks_without_a_switch_share_their_links(void **state)
+{
+    (void)state;
+    double rate[9];
+
+    for (uint32_t n = 2; n <= 8; n *= 2) {
+        struct kvc_step_model *m = build("Llama-3.1-70B", "mi300x", KVC_FP8, KVC_FP8, n);
+        rate[n] = m->allreduce_bytes_per_s;
+        assert_false(m->allreduce_measured);
+        kvc_step_model_destroy(m);
+    }
+    assert_true(fabs(rate[8] * 2 * 7 / 8 / 315e9 - 1) < 0.02);
+    assert_true(rate[2] < 64e9 && fabs(rate[8] / rate[2] - 4) < 1e-9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bands_follow_the_evidence),
         cmocka_unit_test(ranges_and_flags_are_those_of_the_tables),
+        cmocka_unit_test(ranks_without_a_switch_share_their_links),
         cmocka_unit_test(fewer_bits_of_integers_are_read_faster),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

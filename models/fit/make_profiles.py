@@ -195,7 +195,8 @@ def gpu(s):
         **({"multiprocessors": fig(PROCESSORS[i], "datasheet", "vendor's architecture paper")} if i in PROCESSORS else {}),
         "tdp_w": fig(tdp["value"], tdp["kind"], tdp["source"]), "usd_per_hour": usd,
         "h2d_bytes_per_s": host("h2d_measured"), "d2h_bytes_per_s": host("d2h_measured"),
-        "nic_bytes_per_s": scaled(nic, 1e9 / 8), "gpu_link_bytes_per_s": link}
+        "nic_bytes_per_s": scaled(nic, 1e9 / 8), "gpu_link_bytes_per_s": link,
+        **({"peer_links": fig(7, "datasheet", "7 x 64 GB/s: a link to each of the other seven, no switch")} if i == "mi300x" else {})}
 
 
 def dense_layers(o):
