@@ -107,7 +107,7 @@ def more_llms(models):
     k2.update(name="Kimi-K2.5", max_position_embeddings=262144,
               source="geometry of Kimi-K2, as the text_config of public kimi_k25 configurations; routed experts in int4 in groups "
                      "of 32, the rest bf16 (ROCm/ATOM recipes/Kimi-K2.5.md); vision tower not counted")
-    return [k2] + [plain(*m) for m in PLAIN] + [scout(), nemotron()]
+    return [k2] + [plain(*m) for m in PLAIN] + [scout(), nemotron(), qwen3_next()]
 
 
 # Plain dense models of public serving runs: name, layers, hidden, intermediate, heads, KV heads, vocabulary, longest, 1e9 parameters.
@@ -145,6 +145,23 @@ def nemotron():
                                "value_width": width, "state_bytes_per_sequence_fp32": 23 * width * state * 4,
                                "conv_state_bytes_per_sequence_bf16": 23 * 3 * (width + 2 * groups * state) * 2},
              source="Nemotron3NanoProvider of NVIDIA-NeMo/Megatron-Bridge @d9f7643b; 23 mamba2, 23 expert and 6 attention blocks")
+    return m
+
+
+def qwen3_next():
+    """48 layers, every fourth with gated attention, the others gated delta nets. Parameters as they add up (79.67e9): published as 80e9."""
+    h, vocab, keys, values, width = 2048, 151936, 16, 32, 128
+    channels = 2 * keys * width + values * width
+    params = 48 * (3 * h * 512 * (512 + 1) + h * 512) + 12 * h * 256 * (3 * 16 + 2 * 2) + \
+        36 * (h * (channels + values * width + 2 * values) + values * width * h + 4 * channels) + 2 * vocab * h
+    m = plain("Qwen3-Next-80B-A3B", 48, h, None, 16, 2, vocab, 262144, round(params / 1e9, 2))
+    m.update(head_dim=256, params_active_computed_b=3.0,
+             moe={"num_experts": 512, "top_k": 10, "intermediate_size": 512, "shared_intermediate_total": 512},
+             kv_bytes_per_token={"bf16_total_all_layers": 12 * 2 * 2 * 256 * 2},
+             linear_attention={"type": "gated delta net", "layers": 36, "key_heads": keys, "key_dim": width, "value_heads": values,
+                               "value_dim": width, "state_bytes_per_sequence_fp32": 36 * values * width * width * 4,
+                               "conv_state_bytes_per_sequence_bf16": 36 * 3 * channels * 2},
+             source="its public config.json (Qwen/Qwen3-Next-80B-A3B-Instruct); MTP head not counted")
     return m
 
 

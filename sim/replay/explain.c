@@ -180,6 +180,26 @@ static void explain_tiers(struct notes *n, const struct kvc_engine *e)
     }
 }
 
+/* What a running sequence takes of the room for KV beside its tokens. */
+static void explain_sequences(struct notes *n, const struct kvc_engine *e)
+{
+    struct kvc_kv_room room;
+    char value[96];
+    kvc_step_kv_room(e->model, e->sc->engine.prefix_caching, e->sc->engine.unified_kv, &room);
+    if (e->sequence_pages) {
+        snprintf(value, sizeof(value), "%.4g MB", (double)(e->sequence_pages * e->page_tokens *
+                                                           e->token_bytes) * 1e-6);
+        bool given = e->sc->engine.sequence_memory_bytes > 0;
+        assume(n, "engine", "KV beside a sequence's tokens", value, given ? "scenario" : "published",
+               given ? "engine.sequence_memory" : room.source);
+    }
+    if (room.apart_bytes && !e->sc->engine.kv_cache_memory_bytes) {
+        snprintf(value, sizeof(value), "%.3g of the room, %.4g MB a running sequence",
+                 1 - room.token_share, (double)room.apart_bytes * 1e-6);
+        assume(n, "engine", "pool of states", value, "published", room.source);
+    }
+}
+
 static void explain_traffic(struct notes *n, const struct kvc_engine *e,
                             const struct kvc_trace_stats *s)
 {
@@ -198,6 +218,7 @@ static void explain_traffic(struct notes *n, const struct kvc_engine *e,
                "kvcast's own rule; 0 as router.load_weight follows the cache only");
     snprintf(value, sizeof(value), "%u tokens", e->page_tokens);
     assume(n, "engine", "page", value, "published", "vLLM CacheConfig, default block size");
+    explain_sequences(n, e);
     snprintf(value, sizeof(value), "%llu bytes", (unsigned long long)e->token_bytes);
     assume(n, "model", "KV per token, one replica, all ranks", value, "published",
            "layers x KV heads (replicated where tp exceeds them) x head size x bytes, or the MLA "
