@@ -217,6 +217,21 @@ struct kvc_decode_cost {
 void kvc_step_decode(const struct kvc_step_model *model, uint32_t n_decode, uint64_t context,
                      struct kvc_decode_cost *out);
 
+/* Kernels that an engine compiles when a step first needs them (vLLM's experts in Triton, bf16).
+ * Bits of tuned sizes, by which numbers 16 divides. */
+struct kvc_compiled {
+    uint32_t sizes[4];
+};
+/* Whether the model has any such kernel. */
+bool kvc_step_compiles(const struct kvc_step_model *model);
+/* What an engine has compiled that serves for long, or, cold, that has just started: the sizes that
+ * it captures graphs of and a full step, which it computes to see how much memory that takes. */
+void kvc_step_compiled(const struct kvc_step_model *model, bool cold, uint32_t max_batched_tokens,
+                       struct kvc_compiled *out);
+/* How long a step of so many tokens waits for what it is the first to use; notes that in seen. */
+uint64_t kvc_step_compile_ns(const struct kvc_step_model *model, uint64_t tokens,
+                             struct kvc_compiled *seen);
+
 /* Front-end time in front of the engine's queue and client time behind it, per request. */
 uint64_t kvc_step_front_ns(const struct kvc_step_model *model);
 /* Weights on a GPU of that stage. */

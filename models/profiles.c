@@ -227,6 +227,7 @@ static bool read_engine(const struct kvc_jval *v, struct kvc_engine_profile *e)
            kvc_profile_figure(v, "elementwise_bandwidth", &e->elementwise_bandwidth) &&
            kvc_profile_figure(v, "eager_launch_ns", &e->eager_launch_ns) &&
            kvc_profile_figure(v, "mixed_step_share", &e->mixed_step_share) &&
+           kvc_profile_figure(v, "compile_ns", &e->compile_ns) &&
            kvc_profile_figure(v, "captured_tokens", &e->captured_tokens) &&
            kvc_profile_figure(v, "custom_allreduce_max_bytes", &e->custom_allreduce_max_bytes) &&
            kvc_profile_figure(v, "memory_overhead_bytes", &e->memory_overhead_bytes) &&

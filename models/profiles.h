@@ -18,6 +18,7 @@ struct kvc_engine_profile {
     struct kvc_figure eager_launch_ns; /* of a kernel launched outside of a graph, in prefill */
     struct kvc_figure mixed_step_share; /* steps of prompts and decodes take so much longer */
     struct kvc_figure captured_tokens; /* steps of so many tokens still replay a graph */
+    struct kvc_figure compile_ns; /* of a kernel that a step is the first to use; 0: none is left */
     struct kvc_figure elementwise_launch_ns, elementwise_bandwidth;
     struct kvc_figure custom_allreduce_max_bytes, memory_overhead_bytes;
     struct kvc_time_band dense, moe, assumed;

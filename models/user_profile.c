@@ -44,6 +44,7 @@ const struct kvc_user_figure kvc_user_engine_figures[] = {
     {ENGINE(host_per_sequence_ns), 0, 10e9},
     {ENGINE(host_per_prefill_step_ns), 0, 10e9},
     {ENGINE(front_end_ns), 0, 60e9},
+    {ENGINE(compile_ns), 0, 60e9},
     {NULL, 0, 0, 0},
 };
 

@@ -388,6 +388,7 @@ static void create(struct twin *tw)
             twin_order_create(tw, tw->sc->hbm_policy, tw->setup->pages * tw->P / tw->B);
         tw->rep[i].due = KVC_TIME_NONE;
         tw->rep[i].ratio = TWIN_RATIO;
+        times_start(tw, &tw->rep[i]);
     }
     create_requests(tw);
     tenants_create(tw);

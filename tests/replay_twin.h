@@ -48,6 +48,10 @@ struct twin_setup {
     uint64_t sequence_pages; /* that a running request holds beside its tokens' */
     uint64_t kv_bytes_per_token;
     struct twin_clock clock;
+    struct { /* of kernels that a step is the first to use; ns 0: none is left to compile */
+        uint64_t ns;
+        uint32_t captured, top_k, experts;
+    } compile;
     const struct kvc_router_ops *router;
     struct twin_link links[4];
     /* Readings of docs/replay.md where it leaves a choice; all false = the twin's first choice. */

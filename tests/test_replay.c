@@ -100,6 +100,7 @@ static void v4_multi_turn(void **state)
 /* Of each level. KVC_TEST_CASES, KVC_TEST_SEED and KVC_TEST_LEVEL choose others. */
 #define CASES 200
 #define GROUP_CASES 8
+#define COLD_CASES 40
 
 static bool wanted(enum case_level level)
 {
@@ -112,7 +113,9 @@ static bool wanted(enum case_level level)
 static void set_gpus(struct kvc_scenario *base, uint64_t seed, uint32_t ranks)
 {
     base->cluster.tp = seed % 4 == 3 && ranks == 1 ? 2 : 1;
-    base->cluster.pp = seed % 5 == 4 && ranks == 1 ? 2 + (uint32_t)seed % 3 : 1;
+    bool staged = seed % 5 == 4 && ranks == 1 && !base->engine.cold;
+
+    base->cluster.pp = staged ? 2 + (uint32_t)seed % 3 : 1;
     base->cluster.dp = ranks;
     base->cluster.ep = ranks % 2 || seed % 2 ? 1 : ranks; /* experts cut or dealt */
 }
@@ -136,19 +139,44 @@ static bool case_agrees(const struct kvc_scenario *of, uint32_t ranks, enum case
     return false;
 }
 
-static void agree_of(uint32_t ranks, enum case_level level, uint64_t n)
+static void agree_from(struct kvc_scenario *base, uint32_t ranks, enum case_level level, uint64_t n)
 {
-    struct kvc_scenario *base = replay_base_scenario();
     const char *from = getenv("KVC_TEST_SEED"), *many = getenv("KVC_TEST_CASES");
     uint64_t seed = from ? strtoull(from, NULL, 10) : 1, failed = 0;
 
-    if (ranks > 1)
-        assert_int_equal(kvc_scenario_set(base, "model", "qwen3-30b-a3b", NULL), KVC_OK);
     n = many ? strtoull(many, NULL, 10) : n;
     for (uint64_t i = 0; i < n && failed < 3; i++)
         failed += !case_agrees(base, ranks, level, seed + i);
     kvc_scenario_destroy(base);
     assert_int_equal(failed, 0);
+}
+
+static void agree_of(uint32_t ranks, enum case_level level, uint64_t n)
+{
+    struct kvc_scenario *base = replay_base_scenario();
+
+    if (ranks > 1)
+        assert_int_equal(kvc_scenario_set(base, "model", "qwen3-30b-a3b", NULL), KVC_OK);
+    agree_from(base, ranks, level, n);
+}
+
+/* Of an engine that has just started, with experts in eights or in sixteens. */
+static void agrees_when_cold(void **state)
+{
+    static const char *const models[] = {"mixtral-8x7b", "qwen3-30b-a3b"};
+
+    (void)state;
+    for (int level = CASE_ONE_REPLICA; level <= CASE_RULES; level++) {
+        struct kvc_scenario *base;
+
+        if (!wanted((enum case_level)level))
+            continue;
+        base = replay_base_scenario();
+        assert_int_equal(kvc_scenario_set(base, "model", models[level % 2], NULL), KVC_OK);
+        assert_int_equal(kvc_scenario_set(base, "weights_dtype", "bf16", NULL), KVC_OK);
+        assert_int_equal(kvc_scenario_set(base, "engine.cold", "true", NULL), KVC_OK);
+        agree_from(base, 1, (enum case_level)level, COLD_CASES);
+    }
 }
 
 static void agree(enum case_level level, uint64_t n)
@@ -431,6 +459,7 @@ int main(void)
         cmocka_unit_test(agrees_on_tenants),
         cmocka_unit_test(agrees_on_rules),
         cmocka_unit_test(agrees_on_groups),
+        cmocka_unit_test(agrees_when_cold),
         cmocka_unit_test(agrees_where_it_once_did_not),
         cmocka_unit_test(hits_and_causes_are_all_input),
         cmocka_unit_test(equal_runs_are_equal),

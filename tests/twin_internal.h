@@ -67,6 +67,11 @@ struct reqs { /* a list in order */
     uint32_t n, cap;
 };
 
+struct twin_use_of_kernels {
+    uint32_t size;
+    bool rows, padded; /* 16 divides them */
+};
+
 struct replica {
     uint32_t index;
     struct copy_list *nodes; /* per node */
@@ -94,6 +99,8 @@ struct replica {
     double *served;      /* per tenant: its virtual token counter */
     uint32_t left_queue; /* 1 + the tenant whose request left the queue last */
     uint32_t ranked;     /* how many waited when ranks were asked for */
+    struct twin_use_of_kernels used[18 * 4];
+    uint32_t n_used;
 };
 
 #define TWIN_DECODING UINT32_MAX /* instead of a tenant: what decoding requests take */
@@ -129,6 +136,15 @@ struct twin {
     bool ruled, limited[4]; /* by level: quotas, reservations or priorities count there */
     uint32_t *lost_to; /* per node: column of evicted_blocks */
 };
+
+/* ---- times of steps (twin_times.c) ---- */
+/* What it has compiled before anybody asks. */
+void times_start(struct twin *tw, struct replica *rep);
+/* What a step of so many tokens waits for kernels that it is the first to use. */
+uint64_t times_compile(struct twin *tw, struct replica *rep, uint64_t tokens);
+/* When a step ends that only decodes n requests. */
+uint64_t times_decode(struct twin *tw, struct replica *rep, uint32_t n, uint64_t context,
+                      uint64_t *host);
 
 /* ---- tenants (twin_tenants.c) ---- */
 struct twin_use { /* of a pool, by tenant */

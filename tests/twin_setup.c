@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "models/profiles.h"
 #include "tests/replay_case.h"
 
 static uint64_t model_step(const void *user, const struct kvc_chunk *chunks, size_t n_chunks,
@@ -108,6 +109,13 @@ bool twin_setup_from_scenario(struct twin_setup *out, const struct kvc_scenario 
         out->sequence_pages++;
     out->clock = (struct twin_clock){model, model_step, model_decode, kvc_step_front_ns(model),
                                      model_spacing, model_rank};
+    if (sc->engine.cold && llm->experts && strcmp(sc->weights_dtype, "bf16") == 0 &&
+        strcmp(sc->engine.backend, "vllm") == 0) {
+        out->compile.ns = (uint64_t)kvc_engine_find("vllm")->compile_ns.value;
+        out->compile.captured = sc->engine.max_seqs < 256 ? 2 * sc->engine.max_seqs : 512;
+        out->compile.top_k = llm->top_k;
+        out->compile.experts = llm->experts;
+    }
     out->router = kvc_router_named(sc->router.policy);
     figures(&out->links[0], host, (double)page_bytes / devices, 0, devices);
     for (int k = 0; k < 3; k++)

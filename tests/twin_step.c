@@ -348,40 +348,6 @@ static enum admit admit_waiting(struct twin *tw, struct replica *rep, uint32_t *
     return ADMIT_NEXT;
 }
 
-static bool same_members(const struct replica *rep)
-{
-    uint32_t k = 0;
-
-    for (uint32_t i = 0; i < rep->running.n; i++) {
-        if (rep->running.at[i]->sched == 0)
-            continue;
-        if (k == rep->members.n || rep->members.at[k] != rep->running.at[i])
-            return false;
-        k++;
-    }
-    return k == rep->members.n;
-}
-
-static uint64_t decode_end(struct twin *tw, struct replica *rep, uint32_t n, uint64_t context,
-                           uint64_t *host)
-{
-    __extension__ typedef __int128 i128;
-
-    if (!rep->stretch || !same_members(rep) || context > rep->cost.context_end) {
-        rep->t0 = tw->now;
-        rep->sum = 0;
-        tw->setup->clock.decode(tw->setup->clock.user, n, context, &rep->cost);
-        rep->members.n = 0;
-        for (uint32_t i = 0; i < rep->running.n; i++)
-            if (rep->running.at[i]->sched)
-                reqs_push(&rep->members, rep->running.at[i]);
-    }
-    rep->stretch = true;
-    rep->sum += (i128)rep->cost.c0_q16 * ((i128)1 << 32) + (i128)rep->cost.c1_q48 * (i128)context;
-    *host = rep->cost.host_ns;
-    return rep->t0 + (uint64_t)((rep->sum + ((i128)1 << 47)) >> 48);
-}
-
 /* Whether what the step computes for r is prefill. */
 static bool is_chunk(const struct replica *rep, const struct req *r)
 {
@@ -417,13 +383,14 @@ static void start_step(struct twin *tw, struct replica *rep, uint64_t sum, uint6
     struct kvc_chunk *chunks = twin_alloc(rep->running.n, sizeof *chunks);
     size_t n_chunks = 0;
     uint32_t n_decode = 0, n_sampled = 0;
-    uint64_t context = 0, host = 0;
+    uint64_t context = 0, host = 0, tokens = 0;
 
     for (uint32_t i = 0; i < rep->running.n; i++) {
         const struct req *r = rep->running.at[i];
 
         if (r->sched == 0)
             continue;
+        tokens += r->sched;
         if (is_chunk(rep, r)) {
             chunks[n_chunks++] = (struct kvc_chunk){r->sched, r->c};
         } else {
@@ -440,6 +407,9 @@ static void start_step(struct twin *tw, struct replica *rep, uint64_t sum, uint6
         rep->due = tw->now + tw->setup->clock.step(tw->setup->clock.user, chunks, n_chunks,
                                                    n_decode, context, n_sampled, &host);
         rep->stretch = false;
+        uint64_t compile = times_compile(tw, rep, tokens);
+        rep->due += compile;
+        host += compile;
         if (tw->sc->cluster.pp > 1) {
             uint32_t batches;
             uint64_t spacing = tw->setup->clock.spacing(tw->setup->clock.user, chunks, n_chunks,
@@ -447,7 +417,7 @@ static void start_step(struct twin *tw, struct replica *rep, uint64_t sum, uint6
             late(rep, chunks, n_chunks, spacing, batches);
         }
     } else {
-        rep->due = decode_end(tw, rep, n_decode, context, &host);
+        rep->due = times_decode(tw, rep, n_decode, context, &host);
     }
     rep->host_ns = host;
     rep->busy = true;

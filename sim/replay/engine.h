@@ -136,6 +136,7 @@ struct kvc_replica {
     uint32_t anchor_n;
     struct kvc_decode_cost cost;
 
+    struct kvc_compiled compiled; /* kernels that no step waits for any more */
     uint64_t busy_ns;
     uint32_t h2d_link, d2h_link, both_link; /* both_link KVC_NONE: the directions don't share */
     struct kvc_evictions evictions;

@@ -154,6 +154,20 @@ static void explain_load(struct notes *n, const char *name, uint64_t ns,
            own ? "given in the scenario" : figure->source);
 }
 
+static void explain_cold(struct notes *n, const struct kvc_engine *e)
+{
+    struct kvc_engine_profile engine;
+    char value[32];
+    if (!e->sc->engine.cold || !kvc_user_engine(e->user, e->sc->engine.backend, &engine))
+        return;
+    bool any = kvc_step_compiles(e->model);
+    kvc_format_ns(any ? (uint64_t)(engine.compile_ns.value + 0.5) : 0, value, sizeof(value));
+    assume(n, "engine", "cold: a step waits for kernels that it is the first to use", value,
+           any ? engine.compile_ns.kind : "assumed",
+           any ? engine.compile_ns.source
+               : "known of vLLM's experts of bf16 weights only: this run is as if long started");
+}
+
 static void explain_tiers(struct notes *n, const struct kvc_engine *e)
 {
     const struct kvc_gpu *gpu = kvc_user_gpu(e->user, e->sc->cluster.gpu);
@@ -450,6 +464,7 @@ enum kvc_status kvc_collect_explain(const struct kvc_engine *e, struct kvc_resul
              ranks > 1 ? " data-parallel ranks" : "");
     explain_traffic(&n, e, &stats);
     kvc_step_explain(e->model, assume, &n);
+    explain_cold(&n, e);
     explain_tiers(&n, e);
     explain_prices(&n, e);
     warn_traffic(&n, e, &stats);

@@ -188,6 +188,8 @@ static enum kvc_status init_replicas(struct kvc_engine *e, uint64_t pages, struc
             !kvc_tenants_watch(&e->tenants, 0, &e->replicas[i].pool,
                                e->token_bytes * e->page_tokens, e->token_bytes * e->block_tokens))
             return kvc_fail_nomem(err);
+        kvc_step_compiled(e->model, e->sc->engine.cold, e->sc->engine.max_batched_tokens,
+                          &e->replicas[i].compiled);
         e->replicas[i].node = (uint32_t)((uint64_t)i * gpus / per_node);
         if (!order.queue)
             st = kvc_engine_set_policy(e, &e->replicas[i].pool, e->sc->hbm_policy, false, err);

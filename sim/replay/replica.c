@@ -372,8 +372,11 @@ static void start_mixed(struct kvc_engine *e, struct kvc_replica *r, uint64_t to
     r->anchored = false;
     r->target = r->steps + !r->alone;
     uint64_t context = n_decode ? decode_context(r, r->steps) : 0;
-    r->due_ns = e->now + kvc_step_rank_ns(e->model, e->chunks, r->n_chunks, n_decode, context,
-                                          sampled, tokens_of_all, &r->mixed_host_ns);
+    uint64_t compile = kvc_step_compile_ns(e->model, tokens_of_all, &r->compiled);
+    r->due_ns = e->now + compile +
+                kvc_step_rank_ns(e->model, e->chunks, r->n_chunks, n_decode, context, sampled,
+                                 tokens_of_all, &r->mixed_host_ns);
+    r->mixed_host_ns += compile;
     if (e->sc->cluster.pp > 1)
         note_late(e, r, context, sampled);
 }
@@ -418,7 +421,7 @@ static void start_decode(struct kvc_engine *e, struct kvc_replica *r)
     uint64_t context = decode_context(r, r->steps);
     if (!r->anchored || r->batch_changed || context > r->cost.context_end) {
         r->anchored = true;
-        r->anchor_ns = e->now;
+        r->anchor_ns = e->now + kvc_step_compile_ns(e->model, r->n_decode, &r->compiled);
         r->anchor_step = r->steps;
         r->anchor_context = context;
         r->anchor_n = r->n_decode;
@@ -430,10 +433,8 @@ static void start_decode(struct kvc_engine *e, struct kvc_replica *r)
     r->target = e->options->step_by_step || next_step ? r->steps + 1 : stretch_end(e, r);
     r->due_ns = step_end(r, r->target);
     uint64_t timeout = e->sc->request_timeout_ns;
-    if (timeout && r->waiting.n) { /* wake when the request in front has waited too long */
-        uint64_t late = e->results[e->jobs[r->waiting.head].request].arrival_ns + timeout + 1;
-        look_again(r, late);
-    }
+    if (timeout && r->waiting.n) /* wake when the request in front has waited too long */
+        look_again(r, e->results[e->jobs[r->waiting.head].request].arrival_ns + timeout + 1);
 }
 
 /* What is known of when the step that ends began decides the next one; with nothing to do in it the
@@ -567,8 +568,7 @@ void kvc_replica_loaded(struct kvc_engine *e, uint32_t job)
     kvc_job_publish(e, r, job, j->load_tokens);
     kvc_job_set_computed(e, r, job, j->load_tokens);
     r->parked--;
-    /* In the order they were parked. */
-    uint32_t at = r->ready.tail;
+    uint32_t at = r->ready.tail; /* in the order they were parked */
     while (at != KVC_NONE && e->jobs[at].order > j->order)
         at = e->jobs[at].prev;
     kvc_queue_insert(e, &r->ready, at, job);

@@ -584,6 +584,10 @@ enum kvc_status kvc_scenario_check(const struct kvc_scenario *s, struct kvc_erro
         return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "engine.publish",
                            "no engine with engine.prefill first shows KV that is not computed yet: "
                            "set it to inserted or computed");
+    if (s->engine.cold && (s->cluster.dp > 1 || s->cluster.pp > 1))
+        return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "engine.cold",
+                           "not modelled with data-parallel ranks or pipeline stages: set "
+                           "cluster.dp and cluster.pp to 1");
     if ((uint64_t)s->cluster.dp * s->cluster.replicas > MOST_RANKS)
         return kvc_fail_at(err, KVC_ERR_LIMIT, NULL, 0, "cluster.dp",
                            "more than %d data-parallel ranks in all replicas", MOST_RANKS);

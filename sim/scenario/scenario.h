@@ -81,6 +81,7 @@ struct kvc_scenario {
         bool prefix_caching, chunked_prefill;
         bool reserve_full_prompt;   /* scheduler_reserve_full_isl */
         bool plan_ahead;            /* a step is planned when the one before begins */
+        bool cold;                  /* it has just started: kernels are compiled at first use */
         bool unhashed_first;        /* vLLM >= 0.24: freed unhashed blocks are reused first */
         enum kvc_prefill_rule prefill;
         enum kvc_reserve_rule reserve_output;

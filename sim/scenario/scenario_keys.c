@@ -113,6 +113,9 @@ static const struct kvc_scenario_key keys[] = {
     FLAG("engine.plan_ahead", engine.plan_ahead, "true",
          "a step is planned when the one before it begins (vLLM from 0.14 on), so that a request "
          "that comes during a step waits for the next one too"),
+    FLAG("engine.cold", engine.cold, "false",
+         "it has just started: the first step that needs a kernel compiles it (vLLM's experts of "
+         "bf16 weights)"),
     FLAG("engine.unhashed_first", engine.unhashed_first, "true",
          "freed pages without a hash are reused before cached ones"),
     NAMED("engine.order", "order", "NAME[:OPTION=VALUE]", engine.order, kvc_ordering_names, "fcfs",
