@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/profiles.h"
 #include "tests/replay_agree.h"
 
 #define SEC 1000000000ull
@@ -112,9 +113,9 @@ static bool wanted(enum case_level level)
 /* One GPU a replica, or one of each stage; or groups of so many data-parallel ranks. */
 static void set_gpus(struct kvc_scenario *base, uint64_t seed, uint32_t ranks)
 {
-    base->cluster.tp = seed % 4 == 3 && ranks == 1 ? 2 : 1;
     bool staged = seed % 5 == 4 && ranks == 1 && !base->engine.cold;
 
+    base->cluster.tp = seed % 4 == 3 && ranks == 1 ? 2 : 1;
     base->cluster.pp = staged ? 2 + (uint32_t)seed % 3 : 1;
     base->cluster.dp = ranks;
     base->cluster.ep = ranks % 2 || seed % 2 ? 1 : ranks; /* experts cut or dealt */
@@ -387,6 +388,46 @@ static void faster_link_never_hurts(void **state)
 /* Two ranks with a prompt each: both have their token when the slower one's attention and
  * products, and the experts for the tokens of both, are done. Alike ones take what a step of
  * such ranks is. */
+/* More requests than vLLM captures graphs of decode, all at once: their prompts wait for one kernel,
+ * the first step that only decodes for another, and no step for any after that. */
+static void cold_steps_compile_once(void **state)
+{
+    enum { N = 521 }; /* an odd number, other than the graphs */
+    static struct tiny_row rows[N];
+    struct kvc_scenario *sc = replay_base_scenario();
+    struct kvc_result *r[2][2];
+
+    (void)state;
+    for (uint32_t i = 0; i < N; i++) {
+        rows[i] = row(0, 3, "");
+        rows[i].output_tokens = 5;
+    }
+    struct kvc_trace *t = tiny_trace(rows, N, 4, true);
+    assert_int_equal(kvc_scenario_set(sc, "model", "mixtral-8x7b", NULL), KVC_OK);
+    assert_int_equal(kvc_scenario_set(sc, "engine.kv_cache_memory", "4GiB", NULL), KVC_OK);
+    for (int cold = 0; cold < 2; cold++) {
+        sc->engine.cold = cold;
+        for (int one = 0; one < 2; one++)
+            assert_non_null(r[cold][one] = replay_run_engine(t, sc, one));
+        for (uint32_t i = 0; i < N; i++) {
+            assert_int_equal(r[cold][0]->requests[i].ttft_ns, r[cold][1]->requests[i].ttft_ns);
+            assert_int_equal(r[cold][0]->requests[i].e2e_ns, r[cold][1]->requests[i].e2e_ns);
+        }
+    }
+    uint64_t ns = (uint64_t)kvc_engine_find("vllm")->compile_ns.value;
+    assert_true(ns > 0);
+    for (uint32_t i = 0; i < N; i++) {
+        const struct kvc_request_result *warm = &r[0][0]->requests[i], *now = &r[1][0]->requests[i];
+        assert_int_equal(now->ttft_ns, warm->ttft_ns + ns);
+        assert_int_equal(now->host_ns, warm->host_ns + ns);
+        assert_int_equal(now->e2e_ns, warm->e2e_ns + 2 * ns);
+    }
+    for (int i = 0; i < 4; i++)
+        kvc_result_destroy(r[i / 2][i % 2]);
+    tiny_trace_free(t);
+    kvc_scenario_destroy(sc);
+}
+
 static void ranks_end_with_the_slowest(void **state)
 {
     struct kvc_scenario *sc = replay_base_scenario();
@@ -465,6 +506,7 @@ int main(void)
         cmocka_unit_test(equal_runs_are_equal),
         cmocka_unit_test(empty_tier_is_none),
         cmocka_unit_test(faster_link_never_hurts),
+        cmocka_unit_test(cold_steps_compile_once),
         cmocka_unit_test(ranks_end_with_the_slowest),
         cmocka_unit_test(oversized_requests_end),
     };
