@@ -23,8 +23,8 @@ static struct kvc_step_model *model_of(const char *llm, const char *backend, enu
 
 /* inference-sim/training replay_data @c4f0340, Mixtral-8x7B on two H100: requests by when they had
  * their first token. Prompts of a step and requests that decode, less what was found of each system
- * prompt (96 and 144 tokens), in order; waited: it took 0.8 to 1 s longer than others. Where several
- * prompts came how many found theirs is not known, and is as likely a number as fits: 16 divides
+ * prompt (96 and 144 tokens), in order; waited: it took 0.8 to 1 s longer than others. Where
+ * several prompts came how many found theirs is not known, and is as likely a number as fits: 16 divides
  * them, so it decides the size alone. Steps of which less is known are left out; full ones (2048)
  * never waited. */
 static const struct served_step {
@@ -81,8 +81,8 @@ static uint32_t waits(struct kvc_step_model *m, bool cold)
     return n;
 }
 
-/* Steps above 256 tokens go by seven sizes, 256 to 4096, each with three kinds of numbers; graphs have
- * one of 256's, the full step one of 4096's. With experts in sixteens there are two kinds. */
+/* Steps above 256 tokens go by seven sizes, 256 to 4096, each with three kinds of numbers; graphs
+ * have one of 256's, the full step one of 4096's. With experts in sixteens there are two kinds. */
 static void waits_once_for_each(void **state)
 {
     (void)state;

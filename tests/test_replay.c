@@ -388,8 +388,8 @@ static void faster_link_never_hurts(void **state)
 /* Two ranks with a prompt each: both have their token when the slower one's attention and
  * products, and the experts for the tokens of both, are done. Alike ones take what a step of
  * such ranks is. */
-/* More requests than vLLM captures graphs of decode, all at once: their prompts wait for one kernel,
- * the first step that only decodes for another, and no step for any after that. */
+/* More requests than vLLM captures graphs of decode, all at once: their prompts wait for one
+ * kernel, the first step that only decodes for another, and no step for any after that. */
 static void cold_steps_compile_once(void **state)
 {
     enum { N = 521 }; /* an odd number, other than the graphs */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The slow replay's ends of decode steps, and what an engine that has just started compiles, as "How
- * long a step takes" of docs/replay.md says: each use of kernels in a list. */
+ * The slow replay's ends of decode steps, and what an engine that has just started compiles, as
+ * "How long a step takes" of docs/replay.md says: each use of kernels in a list. */
 #include "tests/twin_internal.h"
 
 static struct twin_use_of_kernels use_of(const struct twin *tw, uint64_t tokens)
