@@ -119,6 +119,36 @@ static void a_stumble_is_not_learned(void **state)
     }
 }
 
+/* Products are tuned one count of tokens by one, and may be slow at one of them. */
+static void a_slow_count_of_tokens_is_learned(void **state)
+{
+    (void)state;
+    static struct kvc_kernel_row rows[16 * 10];
+    const struct kvc_kernel_family *f = kvc_kernel_family_find("gemm");
+    const double site[] = {2048, 2048}, slow = 128;
+    struct kvc_kernel_tables t = {0};
+    struct kvc_kernel_curve curve;
+    double law = 0;
+
+    for (int i = 0; i < 16 * 10; i++) {
+        struct kvc_kernel_row *r = &rows[i];
+        strcpy(r->key, "law");
+        r->x[0] = 1024 * exp2(i / 40);
+        r->x[1] = 1024 * exp2(i / 10 % 4);
+        r->x[2] = 16 * exp2(i % 10);
+        r->params[0] = r->params[1] = 1;
+        r->ns = f->form(f->start, r->params, &peaks, r->x);
+        if (r->x[0] == site[0] && r->x[1] == site[1] && r->x[2] == slow)
+            law = r->ns;
+        if (r->x[2] == slow)
+            r->ns *= 10;
+    }
+    assert_int_equal(kvc_kernel_fit(&t, f, rows, 16 * 10, &peaks, "a law", NULL), KVC_OK);
+    kvc_kernel_curve_at(&t.table[0], site, &curve);
+    assert_true(kvc_kernel_curve_ns(&curve, &peaks, &slow, NULL) > 7 * law);
+    kvc_kernel_tables_clear(&t);
+}
+
 /* Between shapes and half an octave beyond them a trend is followed, and one shape that ran another
  * kernel does not pull its neighbours along. */
 static void shapes_between_follow_the_trend(void **state)
@@ -477,6 +507,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_laws_come_back),
         cmocka_unit_test(a_stumble_is_not_learned),
+        cmocka_unit_test(a_slow_count_of_tokens_is_learned),
         cmocka_unit_test(shapes_between_follow_the_trend),
         cmocka_unit_test(files_survive_a_round_trip),
         cmocka_unit_test(keys_find_the_nearest_table),
