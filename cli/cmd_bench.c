@@ -241,8 +241,8 @@ static int read_options(struct bench *b, struct kvc_bench_options *o)
         return kvc_cli_usage(b->cli, "--gpu says which GPU this is, --like that it is none of "
                                      "those listed: give one of them");
     if ((gpu || like) && !(b->gpu = kvc_gpu_find(gpu ? gpu : like)))
-        return kvc_cli_usage(b->cli, "no GPU is called %s ('kvcast show hardware' lists them; --like "
-                                     "names the one that another is most like)",
+        return kvc_cli_usage(b->cli, "no GPU is called %s ('kvcast show hardware' lists them; "
+                                     "--like names the one that another is most like)",
                              gpu ? gpu : like);
     if (backend && !kvc_engine_find(backend))
         return kvc_cli_usage(b->cli, "--backend %s: vllm, sglang or trtllm is expected", backend);

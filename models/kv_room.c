@@ -5,17 +5,17 @@
 
 #include "models/step_model.h"
 
-/* vLLM keeps states as pages of the pool that tokens come from: one, or with prefix caching two, that
- * of the last boundary and the one under way (MambaSpec.max_memory_usage_bytes, cache mode align). A
- * page of attention is made as long as one of state, in multiples of 16 tokens, and prefixes resume
- * at its boundaries: 784 tokens with Qwen3.5-27B and bf16 KV. */
+/* vLLM keeps states as pages of the pool that tokens come from: one, or with prefix caching two,
+ * that of the last boundary and the one under way (MambaSpec.max_memory_usage_bytes, cache mode
+ * align). A page of attention is made as long as one of state, in multiples of 16 tokens, and
+ * prefixes resume at its boundaries: 784 tokens with Qwen3.5-27B and bf16 KV. */
 #define VLLM                                                                                       \
     "vLLM's pool: each running sequence's windows, and two states of its linear layers with prefix " \
     "caching, else one"
 
-/* SGLang gives states 0.9 of what it gives tokens (mamba_full_memory_ratio), and lets a third as many
- * sequences run as there are states (MAMBA_CACHE_SIZE_MAX_RUNNING_REQUESTS_RATIO); windowed layers
- * have room for 0.8 of the tokens that the others have (swa_full_tokens_ratio). */
+/* SGLang gives states 0.9 of what it gives tokens (mamba_full_memory_ratio), and lets a third as
+ * many sequences run as there are states (MAMBA_CACHE_SIZE_MAX_RUNNING_REQUESTS_RATIO); windowed
+ * layers have room for 0.8 of the tokens that the others have (swa_full_tokens_ratio). */
 #define SGLANG                                                                                     \
     "SGLang's defaults: mamba_full_memory_ratio 0.9, three states a running sequence, "            \
     "swa_full_tokens_ratio 0.8"

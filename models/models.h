@@ -162,7 +162,8 @@ struct kvc_step_config {
     double kv_resident;  /* share of the tokens that eviction of tokens keeps; 0: all */
     uint32_t batch_tokens;  /* pp > 1: most tokens of a batch; 0: 8192 */
     uint32_t gpus_per_node; /* pp > 1: what stages share without a network; 0: all GPUs */
-    const struct kvc_user_profile *user; /* whose kernels go first; NULL: none; outlives the model */
+    const struct kvc_user_profile *user; /* whose kernels go first; NULL: none. Outlives the
+                                          * model */
 };
 
 struct kvc_step_model;

@@ -22,7 +22,7 @@ struct group {
     struct kvc_own_kernel *about;
     struct kvc_kernel_row *row; /* [n] */
     double *factor;             /* [n] of the base's form; base NULL: not used */
-    size_t *fold;               /* [n] that are left out together: a shape, of one alone some rows */
+    size_t *fold;               /* [n] left out together: a shape, of one alone some rows */
     size_t n;
     bool bound;
     struct kvc_kernel_store store;

@@ -185,7 +185,8 @@ static void show_llm(struct show *s, const struct kvc_llm *m)
     count(s, "window_layers", "sliding-window layers", m->window_layers);
     count(s, "window_tokens", "window", m->window_tokens);
     count(s, "linear_layers", "linear-attention layers", m->linear_layers);
-    count(s, "linear_state_bytes", "their state, bytes", m->linear_state_bytes + m->linear_conv_bytes);
+    count(s, "linear_state_bytes", "their state, bytes",
+          m->linear_state_bytes + m->linear_conv_bytes);
     count(s, "kv_bytes_per_token_bf16", "KV bytes/token, bf16",
           kvc_llm_kv_bytes_per_token(m, KVC_BF16, 1));
     count(s, "kv_bytes_per_token_fp8", "KV bytes/token, fp8",

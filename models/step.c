@@ -280,7 +280,8 @@ static void widen(struct kvc_time_band *b, double ttft, double tpot, const char 
  * attention is a part of a prefill; beyond the tables nothing is known. */
 void kvc_step_band(const struct kvc_step_model *model, uint32_t flags, struct kvc_time_band *out)
 {
-    bool known = kernels_known(model) && model->weights != KVC_FP8_BLOCK && /* vLLM's is TensorRT's */
+    bool known = kernels_known(model) &&
+                 model->weights != KVC_FP8_BLOCK && /* its table is another backend's */
                  !model->llm.kv_lora_rank && !model->llm.linear_layers && model->dp == 1 &&
                  model->stages == 1;
 

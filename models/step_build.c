@@ -165,9 +165,10 @@ static double elementwise_ns(const struct kvc_step_model *m, double tokens)
            1e9 * bytes / (m->engine.elementwise_bandwidth.value * m->gpu.hbm_bytes_per_s.value);
 }
 
-/* Where no shape of the dtype is measured: a roofline, the experts' weights and products on this GPU's own
- * peaks. Launch and compute share are rounded from a fit of aiconfigurator's tables @095f58a (H100,
- * vLLM, bf16: 64.9 us, 0.34); the bandwidth share of that fit, 1.01, is not physical: 0.8 assumed. */
+/* Where no shape of the dtype is measured: a roofline, the experts' weights and products on this
+ * GPU's own peaks. Launch and compute share are rounded from a fit of aiconfigurator's tables
+ * @095f58a (H100, vLLM, bf16: 64.9 us, 0.34); the bandwidth share of that fit, 1.01, is not
+ * physical: 0.8 assumed. */
 static double moe_closed_form_ns(const struct kvc_step_model *m, double tokens)
 {
     const struct kvc_llm *l = &m->llm;
@@ -316,8 +317,8 @@ uint32_t kvc_token_table_knot(size_t i)
 /* A batch on its way from a stage to the next: vLLM sends hidden states and residual, each rank its
  * slice, and gathers both among the ranks it arrives at. A message takes 7.5 us + bytes / 360 GB/s
  * between two H100 of a node (450 GB/s of NVLink) and 18 us + bytes / 36 GB/s between nodes (a NIC
- * of 50 GB/s): own fit of vidur's network_h100_dgx_send_recv.csv @7d475133, 2.6 and 4.3 % off; other
- * GPUs reach the same share of their links, assumed. */
+ * of 50 GB/s): own fit of vidur's network_h100_dgx_send_recv.csv @7d475133, 2.6 and 4.3 % off;
+ * other GPUs reach the same share of their links, assumed. */
 static double hop_ns(const struct kvc_step_model *m, const struct parts *p, double tokens,
                      bool leaves_node)
 {

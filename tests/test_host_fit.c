@@ -306,7 +306,8 @@ static void expect_quantile(const struct kvc_histogram *h, double q, double valu
     assert_true(fabs(v.value - value) < 1e-12 && v.low == low && v.high == high);
 }
 
-/* histogram_quantile by hand: evenly within a bucket, from 0 in the first, the last bound beyond. */
+/* histogram_quantile by hand: evenly within a bucket, from 0 in the first, the last bound beyond
+ * them. */
 static void quantiles_are_promql_s(void **state)
 {
     static const double before[][2] = {{INFINITY, 50}, {1, 10}, {4, 40}, {2, 30}};

@@ -56,8 +56,8 @@ static void bands_follow_the_evidence(void **state)
     kvc_step_model_destroy(b);
 }
 
-/* Each model's own tables end somewhere; products of another GPU or engine, and numbers of GPUs that
- * were not measured, are no measurements of this one. */
+/* Each model's own tables end somewhere; products of another GPU or engine, and numbers of GPUs
+ * that were not measured, are no measurements of this one. */
 static void ranges_and_flags_are_those_of_the_tables(void **state)
 {
     (void)state;
@@ -102,8 +102,8 @@ static uint64_t decode_ns(const char *backend, enum kvc_dtype weights)
     return ns;
 }
 
-/* TensorRT-LLM's products with int8 and int4 weights were measured on A100: less to read, less time,
- * and never less than the weights take. */
+/* TensorRT-LLM's products with int8 and int4 weights were measured on A100: less to read, less
+ * time, and never less than the weights take. */
 static void fewer_bits_of_integers_are_read_faster(void **state)
 {
     (void)state;

@@ -183,17 +183,16 @@ static enum kvc_status fit_host(struct job *j, struct kvc_error *err)
         kvc_progress_fn progress = kvc_cli_progress(j->cli, &user);
         status = open_run(j, log, err);
         if (status == KVC_OK)
-            status =
-                kvc_host_fit_requests(&j->host, &j->log, log, j->trace, j->scenario,
-                                           progress, user, err);
+            status = kvc_host_fit_requests(&j->host, &j->log, log, j->trace, j->scenario, progress,
+                                           user, err);
         kvc_cli_progress_clear(j->cli);
         return status;
     }
     status = kvc_scenario_check(j->scenario, err);
-    return status == KVC_OK ? kvc_host_fit_scrapes(&j->host, paths, n,
-                                                      kvc_cli_value(j->cli, "served-model"),
-                                                      j->scenario, err)
-                               : status;
+    if (status == KVC_OK)
+        status = kvc_host_fit_scrapes(&j->host, paths, n, kvc_cli_value(j->cli, "served-model"),
+                                      j->scenario, err);
+    return status;
 }
 
 static enum kvc_status build_scenario(struct job *j, struct kvc_error *err)

@@ -262,9 +262,9 @@ static void warn_traffic(struct notes *n, const struct kvc_engine *e,
                                     "unknown and counted as first sight.",
              (unsigned long long)s->without_ids);
     if (e->trace->report && e->trace->report->filtered)
-        warn(n, "part_of_the_log", "%llu requests of the log were left out (--where): the load is that "
-                                   "of the other %llu alone, so that queues, latencies and evictions "
-                                   "are less than where all are served.",
+        warn(n, "part_of_the_log",
+             "%llu requests of the log were left out (--where): the load is that of the other %llu "
+             "alone, so that queues, latencies and evictions are less than where all are served.",
              (unsigned long long)e->trace->report->filtered, (unsigned long long)s->requests);
     if (s->unknown_outputs)
         warn(n, "unknown_outputs", "Of %llu requests the log doesn't say how much they generated: "
@@ -342,18 +342,20 @@ static void warn_sequences(struct notes *n, const struct kvc_engine *e)
     struct kvc_kv_room room;
     kvc_step_kv_room(e->model, e->sc->engine.prefix_caching, e->sc->engine.unified_kv, &room);
     if (llm->window_layers && room.sequence_bytes)
-        warn(n, "window_kv", "Each running sequence holds its whole window in the sliding-window layers; "
-                             "windows kept for cached prefixes take no room here, as they do there.");
+        warn(n, "window_kv",
+             "Each running sequence holds its whole window in the sliding-window layers; windows "
+             "kept for cached prefixes take no room here, as they do there.");
     if (!llm->linear_layers || !e->sc->engine.prefix_caching)
         return;
-    warn(n, "linear_state", "A prefix of this model is resumed from a state of its linear layers (%.0f MB), "
-                            "kept where a step of prefill ended: here hits end at any page, and states of "
-                            "cached prefixes take no room.",
+    warn(n, "linear_state",
+         "A prefix of this model is resumed from a state of its linear layers (%.0f MB), kept where "
+         "a step of prefill ended: here hits end at any page, and states of cached prefixes take no "
+         "room.",
          (double)(llm->linear_state_bytes + llm->linear_conv_bytes) * 1e-6);
     if (room.resume_tokens > e->page_tokens)
-        warn(n, "resume_tokens", "vLLM lets prefixes of this model resume at multiples of %u tokens only; "
-                                 "engine.page_tokens %u replays that.", room.resume_tokens,
-             room.resume_tokens);
+        warn(n, "resume_tokens",
+             "vLLM lets prefixes of this model resume at multiples of %u tokens only; "
+             "engine.page_tokens %u replays that.", room.resume_tokens, room.resume_tokens);
 }
 
 static void warn_load(struct notes *n, const struct kvc_engine *e)
@@ -381,11 +383,13 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
                                  "take much of each step. Fewer GPUs a replica may serve more.",
              between->value * 1e-9, between->kind);
     if (e->sc->cluster.pp > 1)
-        warn(n, "pipeline", "Pipeline stages were held against closed forms only, no served run: batches "
-                            "in flight are taken to be of equal size, and the bands are wider.");
+        warn(n, "pipeline",
+             "Pipeline stages were held against closed forms only, no served run: batches in flight "
+             "are taken to be of equal size, and the bands are wider.");
     if (e->sc->cluster.dp > 1)
-        warn(n, "data_parallel", "Data-parallel ranks were held against one served run, over PCIe. Experts "
-                                 "are taken to be chosen evenly between ranks, and the bands are wider.");
+        warn(n, "data_parallel",
+             "Data-parallel ranks were held against one served run, over PCIe. Experts are taken to "
+             "be chosen evenly between ranks, and the bands are wider.");
 }
 
 /* How far the times can be trusted. */
@@ -394,30 +398,32 @@ static void warn_kernels(struct notes *n, const struct kvc_engine *e)
     const struct kvc_gpu *gpu = kvc_user_gpu(e->user, e->sc->cluster.gpu);
     if (!gpu->kernels_measured && kvc_user_kernels(e->user, gpu, e->sc->engine.backend))
         warn(n, "kernels_of_profile",
-             "Of this GPU (%s) only what the profile measured is known: all other kernels are those of "
-             "%s, as shares of the peaks that the profile states, and the band is wide.", gpu->name,
-             gpu->kernels_like);
+             "Of this GPU (%s) only what the profile measured is known: all other kernels are those "
+             "of %s, as shares of the peaks that the profile states, and the band is wide.",
+             gpu->name, gpu->kernels_like);
     else if (!gpu->kernels_measured)
         warn(n, "kernels_assumed", "Few or no kernels were measured on this GPU: times are another "
                                    "GPU's, as shares of this one's peaks, or closed forms, and the "
                                    "band is wide.");
     const char *beside = e->user ? kvc_user_profile_gpu(e->user) : "";
     if (beside[0] && kvc_gpu_find(beside) != kvc_gpu_find(e->sc->cluster.gpu))
-        warn(n, "profile_gpu", "The figures of the profile were measured beside %s, not %s; kernels among "
-                               "them are not used.", beside, e->sc->cluster.gpu);
+        warn(n, "profile_gpu",
+             "The figures of the profile were measured beside %s, not %s; kernels among them are "
+             "not used.", beside, e->sc->cluster.gpu);
     const struct kvc_step_range *range = kvc_step_range(e->model);
     uint32_t flags = estimate_flags(e, n->r);
     if (flags & KVC_STEP_OUTSIDE)
         warn(n, "kernels_outside",
              "Requests or steps of this run are beyond what the kernels were measured for (%" PRIu64
-             " tokens of context, %" PRIu64 " new ones of a prompt in a step, %" PRIu64 " tokens and "
-             "%" PRIu64 " decoding sequences a step): times are extrapolated, and the bands wider.",
+             " tokens of context, %" PRIu64 " new ones of a prompt in a step, %" PRIu64 " tokens "
+             "and %" PRIu64 " decoding sequences a step): times are extrapolated, and the bands "
+             "wider.",
              range->context, range->chunk, range->tokens, range->sequences);
     if (flags & KVC_STEP_SHAPE)
         warn(n, "kernels_between",
-             "A head size, window, format, kind of layer, expert shape or number of GPUs of this run was "
-             "not measured with this engine and GPU: times are taken from the nearest or a closed form, "
-             "and the bands are those of assumed times.");
+             "A head size, window, format, kind of layer, expert shape or number of GPUs of this run "
+             "was not measured with this engine and GPU: times are taken from the nearest or a "
+             "closed form, and the bands are those of assumed times.");
     if (flags & KVC_STEP_PAST)
         warn(n, "prefill_past", "Prefill behind cached tokens is in no public kernel table of these "
                                 "GPUs: its attention is extrapolated, and the band of TTFT wider.");

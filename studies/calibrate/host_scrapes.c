@@ -285,8 +285,8 @@ static void check_buckets(struct kvc_host_fit *out, const struct fit *f)
         if (!isnan(v.value))
             kvc_text_addf(&out->notes,
                           "%s: a step without prompts, %.4g ms by the fit, lies %s the bucket of "
-                          "its median, %.4g to %.4g ms%s\n", i->path, ms, in ? "in" : "outside", low,
-                          high, in ? "" : ": batches differ much, or few steps are very long");
+                          "its median, %.4g to %.4g ms%s\n", i->path, ms, in ? "in" : "outside",
+                          low, high, in ? "" : ": batches differ much, or few steps are very long");
     }
 }
 

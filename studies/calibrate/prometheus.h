@@ -27,7 +27,8 @@ struct kvc_scrape {
     struct kvc_histogram ttft, itl; /* buckets, in seconds; empty: not there */
 };
 
-/* served (may be NULL): the model_name that counts where there are several; else they are refused. */
+/* served (may be NULL): the model_name that counts where there are several, which are refused
+ * without it. KVC_ERR_INPUT: no engine's metric is in it, two engines' are, or one is no number. */
 enum kvc_status kvc_scrape_read(struct kvc_scrape *out, const char *path, const char *served,
                                 struct kvc_error *err);
 

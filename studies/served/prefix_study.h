@@ -34,7 +34,8 @@ enum { KVC_PREFIX_HOST = 1, KVC_PREFIX_LOADS = 2 };
 /* Columns tokens, tier and ttft_ms or ttft_p50_s. calibrate: with HOST the first row sets what is
  * the same for every request of that engine, front end and host; with LOADS a tier's shortest and
  * longest rows set what a load of it costs once and for each token beside its copy, and beside a
- * hit in HBM of that length where the table has one: in place of engine.kv_load_time and its kin. */
+ * hit in HBM of that length where the table has one, in place of engine.kv_load_time and
+ * engine.kv_load_token_time. */
 enum kvc_status kvc_prefix_study_run(struct kvc_prefix_study *out, const char *path,
                                      const struct kvc_scenario *scenario, unsigned calibrate,
                                      struct kvc_error *err);
