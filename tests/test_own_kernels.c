@@ -153,6 +153,8 @@ static bool by_the_users(const struct kvc_user_profile *p, const char *gpu, uint
     kvc_kernels_put_first(k, kvc_user_kernels(p, kvc_user_gpu(p, gpu), "vllm"));
     assert_int_equal(kvc_kernels_gemm(k, KVC_BF16, n, 4096, kvc_engine_find("vllm"), false, &g,
                                       NULL), KVC_OK);
+    /* bands widen by what theirs alone miss */
+    assert_true(g.table.users || kvc_kernels_users_off(k) == 0);
     kvc_kernels_destroy(k);
     return g.table.users;
 }
