@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "models/profiles.h"
-#include "models/user_profile.h"
 #include "policies/plugins/plugin.h"
 #include "policies/policies.h"
 
@@ -17,8 +16,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#define MOST_RANKS 65536
 
 static size_t index_of(const struct kvc_scenario_key *key)
 {
@@ -37,7 +34,7 @@ static void mark(struct kvc_scenario *s, size_t i, bool given)
     s->given[i / 64] = given ? s->given[i / 64] | bit : s->given[i / 64] & ~bit;
 }
 
-static bool given(const struct kvc_scenario *s, const char *name)
+bool kvc_scenario_given(const struct kvc_scenario *s, const char *name)
 {
     const struct kvc_scenario_key *key = kvc_scenario_key_find(name);
     return key && is_given(s, index_of(key));
@@ -356,9 +353,9 @@ static void derive_tier(struct kvc_scenario *s, size_t i)
 static void derive_loads(struct kvc_scenario *s)
 {
     const struct kvc_engine_profile *engine = kvc_engine_find(s->engine.backend);
-    if (engine && !given(s, "engine.kv_load_time"))
+    if (engine && !kvc_scenario_given(s, "engine.kv_load_time"))
         s->engine.kv_load_ns = (uint64_t)(engine->kv_load_ns.value + 0.5);
-    if (engine && !given(s, "engine.kv_load_token_time"))
+    if (engine && !kvc_scenario_given(s, "engine.kv_load_token_time"))
         s->engine.kv_load_token_ns = (uint64_t)(engine->kv_load_token_ns.value + 0.5);
 }
 
@@ -367,7 +364,7 @@ static void derive_loads(struct kvc_scenario *s)
 static void derive_sglang(struct kvc_scenario *s, const struct kvc_gpu *gpu)
 {
     double mib = gpu->memory_bytes.value / 1048576;
-    if (!given(s, "engine.max_batched_tokens"))
+    if (!kvc_scenario_given(s, "engine.max_batched_tokens"))
         s->engine.max_batched_tokens = mib < 35 * 1024    ? 2048
                                        : mib < 60 * 1024  ? 4096
                                        : mib < 160 * 1024 ? 8192
@@ -376,7 +373,7 @@ static void derive_sglang(struct kvc_scenario *s, const struct kvc_gpu *gpu)
     double reserve = 512 + 1.5 * (chunk > 2048 ? chunk : 2048) + 2 * 256 + 1024 * gpus / 8;
     if (mib > 60 * 1024 && reserve < 10 * 1024)
         reserve = 10 * 1024;
-    if (!given(s, "engine.gpu_memory_utilization"))
+    if (!kvc_scenario_given(s, "engine.gpu_memory_utilization"))
         s->engine.gpu_memory_utilization = fmax((mib - reserve) / mib, 0.1);
 }
 
@@ -389,9 +386,9 @@ static void derive_batch(struct kvc_scenario *s)
     if (!gpu || s->preset[0] || strcmp(s->engine.backend, "vllm") != 0 ||
         (gpu->memory_bytes.value >= 70.0 * 1073741824 && strncmp(gpu->id, "a100", 4) != 0))
         return;
-    if (!given(s, "engine.max_batched_tokens"))
+    if (!kvc_scenario_given(s, "engine.max_batched_tokens"))
         s->engine.max_batched_tokens = 2048;
-    if (!given(s, "engine.max_seqs"))
+    if (!kvc_scenario_given(s, "engine.max_seqs"))
         s->engine.max_seqs = 256;
 }
 
@@ -517,97 +514,4 @@ const char *kvc_scenario_trace(const struct kvc_scenario *s)
 {
     const char *path = s->trace_path[0] ? s->trace_path : s->trace;
     return path[0] ? path : NULL;
-}
-
-/* ---- what does not go together ---- */
-
-static enum kvc_status check_tier(const struct kvc_scenario *s, size_t i, struct kvc_error *err)
-{
-    const struct kvc_tier_config *t = &s->tiers[i];
-    char name[64];
-    snprintf(name, sizeof(name), "tiers.%s", t->name);
-    size_t n, stem = strlen(name);
-    const struct kvc_scenario_key *keys = kvc_scenario_keys(&n);
-    char capacity[80], bandwidth[80], latency[80], efficiency[80];
-    snprintf(capacity, sizeof(capacity), "%s.capacity", name);
-    snprintf(bandwidth, sizeof(bandwidth), "%s.link.bandwidth", name);
-    snprintf(latency, sizeof(latency), "%s.link.latency", name);
-    snprintf(efficiency, sizeof(efficiency), "%s.link.efficiency", name);
-    for (size_t k = 0; k < n && !t->present && !given(s, capacity); k++) {
-        if (strncmp(keys[k].name, name, stem) == 0 && keys[k].name[stem] == '.' && is_given(s, k))
-            return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, keys[k].name,
-                               "the tier has no capacity: set %s too", capacity);
-    }
-    if (isnan(t->link_bytes_per_s) && (given(s, latency) || given(s, efficiency)))
-        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, given(s, latency) ? latency : efficiency,
-                           "an own link needs its bandwidth: set %s too", bandwidth);
-    if (i == 0 && t->link_staged)
-        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "tiers.dram.staged",
-                           "dram is host memory itself: set it for nvme or remote");
-    bool on_evict = t->write == KVC_WRITE_ON_EVICT || t->write == KVC_WRITE_BACK;
-    uint32_t flags = 0;
-    enum kvc_status st = t->admission[0] ? kvc_admission_check(t->admission, &flags, err) : KVC_OK;
-    if (st == KVC_OK && on_evict && flags & KVC_ADMISSION_REQUEST)
-        st = kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, name,
-                         "%s is a rule for prompts, and a block that was evicted belongs to none: "
-                         "set %s.write to through, or %s.admission to depth", t->admission, name,
-                         name);
-    return st;
-}
-
-/* It can be loaded, and is of that kind. */
-static enum kvc_status check_plugin(const char *spec, uint32_t kind, struct kvc_error *err)
-{
-    struct kvc_policy_choice choice;
-    if (!kvc_plugin_is(spec))
-        return KVC_OK;
-    enum kvc_status st = kvc_policy_choose(&choice, spec, kind, err);
-    kvc_policy_drop(&choice);
-    return st;
-}
-
-enum kvc_status kvc_scenario_check(const struct kvc_scenario *s, struct kvc_error *err)
-{
-    enum kvc_status st = KVC_OK;
-    if (!s->model[0]) /* what is there is right; a flag is lacking */
-        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "model",
-                           "no model is named: say which with --model ('kvcast show model' lists "
-                           "them) or start from --preset kga-rag");
-    if (!s->cluster.gpu[0])
-        return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "cluster.gpu",
-                           "no GPU is named: say which with --gpu ('kvcast show hardware' lists "
-                           "them) or start from --preset kga-rag");
-    if (!s->engine.unhashed_first && s->engine.prefix_caching)
-        return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "engine.unhashed_first",
-                           "only vLLM's rule from 0.24 on (true) is supported yet");
-    if (s->engine.prefill == KVC_PREFILL_FIRST && s->engine.publish == KVC_PUBLISH_SCHEDULED)
-        return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "engine.publish",
-                           "no engine with engine.prefill first shows KV that is not computed yet: "
-                           "set it to inserted or computed");
-    if (s->engine.cold && (s->cluster.dp > 1 || s->cluster.pp > 1))
-        return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "engine.cold",
-                           "not modelled with data-parallel ranks or pipeline stages: set "
-                           "cluster.dp and cluster.pp to 1");
-    if ((uint64_t)s->cluster.dp * s->cluster.replicas > MOST_RANKS)
-        return kvc_fail_at(err, KVC_ERR_LIMIT, NULL, 0, "cluster.dp",
-                           "more than %d data-parallel ranks in all replicas", MOST_RANKS);
-    if (s->arrivals.mode == KVC_ARRIVALS_CLOSED && !s->arrivals.concurrency)
-        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "arrivals.concurrency",
-                           "closed arrivals need it: how many sessions are active at once?");
-    if (s->arrivals.mode != KVC_ARRIVALS_CLOSED && s->arrivals.concurrency)
-        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "arrivals.concurrency",
-                           "only closed arrivals have one: set arrivals.mode to closed too");
-    for (size_t i = 0; i < 3 && st == KVC_OK; i++)
-        st = check_tier(s, i, err);
-    if (st == KVC_OK)
-        st = kvc_scenario_tenants_check(s, err);
-    if (st == KVC_OK)
-        st = check_plugin(s->router.policy, KVC_POLICY_ROUTING, err);
-    if (st == KVC_OK)
-        st = check_plugin(s->engine.order, KVC_POLICY_ORDERING, err);
-    struct kvc_user_profile *profile = NULL;
-    if (st == KVC_OK)
-        st = kvc_scenario_profile(&profile, s, err);
-    kvc_user_profile_destroy(profile);
-    return st;
 }

@@ -33,6 +33,8 @@ enum kvc_status kvc_scenario_assign(struct kvc_scenario *s, const struct kvc_sce
 /* Text that reads back as the key's value; false when it is none (null). */
 bool kvc_scenario_text(const struct kvc_scenario *s, const struct kvc_scenario_key *key, char *buf,
                        size_t size);
+/* Whether a key was set, not derived; false of an unknown name. */
+bool kvc_scenario_given(const struct kvc_scenario *s, const char *name);
 /* Marks the key as set and works out again what follows from it. */
 enum kvc_status kvc_scenario_set_key(struct kvc_scenario *s, const struct kvc_scenario_key *key,
                                      const char *text, struct kvc_error *err);
