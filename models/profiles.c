@@ -121,10 +121,7 @@ static bool read_gpu(const struct kvc_jval *v, struct kvc_gpu *g)
 static bool read_llm(const struct kvc_jval *v, struct kvc_llm *m)
 {
     const struct kvc_jval *compressed = kvc_jval_member(v, "compressed_kv");
-    const struct {
-        const char *key;
-        uint32_t *out;
-    } fields[] = {
+    const struct { const char *key; uint32_t *out; } fields[] = {
         {"layers", &m->layers},
         {"hidden", &m->hidden},
         {"heads", &m->heads},

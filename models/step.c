@@ -98,9 +98,8 @@ static double layers_ns(const struct kvc_step_model *m, uint64_t tokens, uint64_
            (m->dp > 1 ? kvc_token_table_at(&m->shared, tokens_of_all) : 0);
 }
 
-/* The smallest graph that vLLM captures for so many tokens (config/vllm.py,
- * _set_cudagraph_sizes). */
-static uint64_t graph_tokens(uint64_t tokens)
+/* config/vllm.py, _set_cudagraph_sizes */
+uint64_t kvc_step_graph_tokens(uint64_t tokens)
 {
     uint64_t step = tokens <= 2 ? 1 : tokens <= 4 ? 2 : tokens <= 8 ? 4 : tokens <= 256 ? 8 : 16;
 
@@ -111,7 +110,7 @@ static uint64_t graph_tokens(uint64_t tokens)
  * more tokens than were captured (v1/worker/dp_utils.py). */
 uint64_t kvc_step_tokens_of_all(const struct kvc_step_model *model, uint64_t sum, uint64_t most)
 {
-    uint64_t padded = graph_tokens(most);
+    uint64_t padded = kvc_step_graph_tokens(most);
 
     return padded <= model->captured_tokens ? model->dp * padded : sum;
 }

@@ -10,12 +10,6 @@
 static const uint32_t tuned[] = {1,  2,  4,   8,   16,  24,   32,   48,   64,
                                  96, 128, 256, 512, 1024, 1536, 2048, 3072, 4096};
 
-/* Sizes of the graphs, to which shorter steps are padded (vllm/config/vllm.py). */
-static bool captured(uint64_t tokens)
-{
-    return tokens % (tokens <= 256 ? 8 : 16) == 0 || tokens <= 2 || tokens == 4;
-}
-
 static size_t nearest(uint64_t tokens)
 {
     size_t i = 0;
@@ -57,7 +51,7 @@ void kvc_step_compiled(const struct kvc_step_model *m, bool cold, uint32_t max_b
         return;
     memset(out, 0, sizeof *out);
     for (uint64_t tokens = 1; tokens <= m->captured_tokens; tokens++)
-        if (captured(tokens))
+        if (kvc_step_graph_tokens(tokens) == tokens)
             first_use(m, tokens, out);
     first_use(m, max_batched_tokens, out);
 }

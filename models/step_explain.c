@@ -54,7 +54,8 @@ static void tell_kernels(const struct teller *t, const struct kvc_step_model *m)
         snprintf(value, sizeof value, "%g us + bytes / %.4g GB/s", m->allreduce_latency_ns / 1e3,
                  m->allreduce_bytes_per_s / 1e9);
         t->fn(t->user, "kernels", "all-reduce", value, "assumed",
-              "shares of the link as measured on others (docs/models.md), not for this GPU and count");
+              "shares of the link as measured on others (docs/models.md), not for this GPU and "
+              "count");
     }
     if (m->llm.experts && !m->moe_table)
         t->fn(t->user, "kernels", "experts", "closed form, 17-46 % off", "assumed",
@@ -85,7 +86,8 @@ static void tell_pipeline(const struct teller *t, const struct kvc_step_model *m
              kvc_token_table_at(&m->hop, 1) / 1e3,
              kvc_token_table_at(&m->hop, m->batch_tokens) / 1e3, m->batch_tokens);
     t->fn(t->user, "kernels", "from stage to stage", value, measured ? "fitted" : "assumed",
-          "own fit of vidur network_h100_dgx_send_recv.csv @7d475133, as shares of this GPU's links");
+          "own fit of vidur network_h100_dgx_send_recv.csv @7d475133, as shares of this GPU's "
+          "links");
 }
 
 void kvc_step_explain(const struct kvc_step_model *model, kvc_figure_fn fn, void *user)

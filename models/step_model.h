@@ -80,6 +80,9 @@ struct kvc_step_model {
     struct kvc_kernels *kernels;
 };
 
+/* step.c: tokens of the smallest graph that vLLM captures for so many. */
+uint64_t kvc_step_graph_tokens(uint64_t tokens);
+
 /* step_check.c: KVC_OK where such a model can be built, else why not. */
 enum kvc_status kvc_step_check(const struct kvc_step_config *config, struct kvc_error *err);
 
