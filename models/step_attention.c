@@ -55,33 +55,30 @@ static double decode_ns(const struct attention *a, double n, double context)
     return ns;
 }
 
-/* Measured times dip where a better kernel is chosen; more sequences or more context must not be
- * faster. Pooling along one axis may undo the other, so it is repeated, and what little is left
- * is lifted. */
+static double in_row(const struct kvc_decode_grid *g, size_t i, double context)
+{
+    size_t j = KVC_GRID_C - 2;
+
+    while (j && (double)g->context[j].at > context)
+        j--;
+    double share = (context - (double)g->context[j].at) * g->context[j].per;
+    return g->ns[i][j] + share * (g->ns[i][j + 1] - g->ns[i][j]);
+}
+
+/* Measured times dip where a better kernel is chosen; more context must not be faster, nor more
+ * sequences of as much context each. Of the same context in all, more sequences may be: one by
+ * itself leaves part of the machine idle. */
 static bool grid_monotone(struct kvc_decode_grid *g)
 {
-    double row[KVC_GRID_N];
-
-    for (int pass = 0; pass < 6; pass++) {
-        for (size_t i = 0; i < KVC_GRID_N; i++)
-            if (!kvc_make_monotone(g->ns[i], KVC_GRID_C))
-                return false;
-        for (size_t j = 0; j < KVC_GRID_C; j++) {
-            for (size_t i = 0; i < KVC_GRID_N; i++)
-                row[i] = g->ns[i][j];
-            if (!kvc_make_monotone(row, KVC_GRID_N))
-                return false;
-            for (size_t i = 0; i < KVC_GRID_N; i++)
-                g->ns[i][j] = row[i];
+    for (size_t i = 0; i < KVC_GRID_N; i++) {
+        double fewer = i ? (double)g->sequences[i - 1].at / (double)g->sequences[i].at : 0;
+        if (!kvc_make_monotone(g->ns[i], KVC_GRID_C))
+            return false;
+        for (size_t j = 0; i && j < KVC_GRID_C; j++) {
+            double least = in_row(g, i - 1, fewer * (double)g->context[j].at);
+            g->ns[i][j] = g->ns[i][j] < least ? least : g->ns[i][j];
         }
     }
-    for (size_t i = 0; i < KVC_GRID_N; i++)
-        for (size_t j = 0; j < KVC_GRID_C; j++) {
-            if (i && g->ns[i][j] < g->ns[i - 1][j])
-                g->ns[i][j] = g->ns[i - 1][j];
-            if (j && g->ns[i][j] < g->ns[i][j - 1])
-                g->ns[i][j] = g->ns[i][j - 1];
-        }
     return true;
 }
 

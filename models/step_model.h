@@ -14,7 +14,8 @@ struct kvc_token_table {
 };
 
 /* Decode attention of all layers over sequences and total context: knots at 1, 2, 3, 4, 6, 8, 12 ..
- * sequences and at 0, 64, 96, 128, 192 .. tokens, linear between and beyond; never falls. */
+ * sequences and at 0, 64, 96, 128, 192 .. tokens, linear between and beyond; never falls with
+ * context, nor (at the knots) with sequences of as much context each. */
 #define KVC_GRID_N 24
 #define KVC_GRID_C 50
 struct kvc_grid_knot {

@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "models/kernels.h"
+#include "models/step_model.h"
 #include "studies/kernels/study.h"
 #include "tests/models_csv.h"
 
@@ -484,6 +485,45 @@ static void mamba2_convolves_as_measured(void **state)
     kvc_kernels_destroy(k[1]);
 }
 
+/* What a step takes for decode attention is what its kernel's table says of that many sequences
+ * with as much context each, one by itself and many alike. */
+static void steps_decode_as_their_tables(void **state)
+{
+    static const struct {
+        const char *gpu, *backend;
+        enum kvc_dtype kv;
+    } cases[] = {{"h100_sxm", "vllm", KVC_BF16}, {"h100_sxm", "vllm", KVC_FP8},
+                 {"b200_sxm", "vllm", KVC_BF16}, {"h200_sxm", "trtllm", KVC_FP8},
+                 {"b200_sxm", "sglang", KVC_BF16}};
+    static const uint32_t sequences[] = {1, 2, 5, 16, 50, 200}, each[] = {300, 1500, 7000, 40000};
+    const struct kvc_llm *l = kvc_llm_find("Llama-3.1-8B");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct kvc_step_config c = {.llm = l, .gpu = kvc_gpu_find(cases[i].gpu), .tp = 1, .pp = 1, .ep = 1,
+                                    .backend = cases[i].backend, .weights = KVC_BF16,
+                                    .kv = cases[i].kv};
+        const struct kvc_heads heads = {l->head_dim, l->heads, l->kv_heads, 0, cases[i].kv};
+        struct kvc_step_model *m;
+        struct kvc_kernel_answer table;
+        double off[6] = {0};
+        assert_int_equal(kvc_step_model_create(&m, &c, NULL), KVC_OK);
+        assert_true(kvc_kernels_decode(m->kernels, &heads, &table));
+        for (size_t s = 0; s < 6; s++)
+            for (size_t k = 0; k < 4; k++) {
+                uint32_t n = sequences[s];
+                double ns = kvc_step_attention(m, NULL, 0, n, (uint64_t)n * each[k]);
+                off[s] += ns / (l->layers * kvc_kernel_answer_ns(&table, n, each[k])) / 4 - 0.25;
+            }
+        for (size_t s = 0; s < 6; s++) {
+            if (!(fabs(off[s]) < 0.06))
+                fail_msg("%s %s, %u sequences: %+.1f %% off in the mean", cases[i].gpu,
+                         cases[i].backend, sequences[s], 100 * off[s]);
+        }
+        kvc_step_model_destroy(m);
+    }
+}
+
 static void allreduce_never_falls(void **state)
 {
     (void)state;
@@ -516,6 +556,7 @@ int main(void)
         cmocka_unit_test(borrowed_tables_hold),
         cmocka_unit_test(linear_attention_moves_its_state),
         cmocka_unit_test(mamba2_convolves_as_measured),
+        cmocka_unit_test(steps_decode_as_their_tables),
         cmocka_unit_test(allreduce_never_falls),
     };
     return cmocka_run_group_tests_name("models_kernels", tests, NULL, NULL);
