@@ -328,8 +328,8 @@ static void move_time(struct kvc_engine *e, uint64_t t)
         note_link_bytes(e);
 }
 
-/* What lower tiers still write when the last client has its
- * answer is not waited for: it serves nobody, and would count as the time the traffic took. */
+/* What lower tiers still write when the last client has its answer is not waited for: it serves
+ * nobody, and would count as the time the traffic took. */
 bool kvc_engine_next(struct kvc_engine *e)
 {
     uint64_t links = kvc_links_next(e->links);
@@ -526,9 +526,10 @@ enum kvc_status kvc_replay_run_with(struct kvc_result **out, const struct kvc_tr
         st = kvc_fail(err, KVC_ERR_INPUT, "the trace is a cache's references to objects: there are "
                       "no prompts to serve; ceiling gives what caches of any size can hit");
     if (st == KVC_OK && trace->sample.weight)
-        st = kvc_fail(err, KVC_ERR_INPUT, "the trace holds samples of one in %u subtrees of prompts "
-                      "(import --sample): their load is not the log's, so that no replay of it would "
-                      "be true; import all of the log, or a --window of it", trace->sample.weight);
+        st = kvc_fail(err, KVC_ERR_INPUT,
+                      "the trace holds samples of one in %u subtrees of prompts (import --sample): "
+                      "their load is not the log's, so that no replay of it would be true; import "
+                      "all of the log, or a --window of it", trace->sample.weight);
     if (st == KVC_OK && e.options->profile)
         st = kvc_user_profile_parse(&e.user, e.options->profile, strlen(e.options->profile),
                                     "profile", err);

@@ -269,14 +269,20 @@ static uint32_t decodes_in_step(const struct kvc_replica *r)
     return r->alone ? 0 : r->n_decode;
 }
 
+/* Tokens that the step computes. */
+static uint64_t step_tokens(const struct kvc_engine *e, const struct kvc_replica *r)
+{
+    uint64_t tokens = decodes_in_step(r);
+    for (size_t i = 0; i < r->n_chunks; i++)
+        tokens += e->jobs[r->chunk_jobs[i]].chunk;
+    return tokens;
+}
+
 /* Splits a step's time between prefill and decode by tokens. */
 static void account_busy(struct kvc_engine *e, const struct kvc_replica *r, uint64_t took_ns)
 {
-    uint64_t tokens = 0;
-    for (size_t i = 0; i < r->n_chunks; i++)
-        tokens += e->jobs[r->chunk_jobs[i]].chunk;
+    uint64_t all = step_tokens(e, r), tokens = all - decodes_in_step(r);
     /* whole ns, so that sums do not depend on how steps were gathered */
-    uint64_t all = tokens + decodes_in_step(r);
     uint64_t prefill_ns = tokens ? (uint64_t)((u128)took_ns * tokens / all) : 0;
     e->computed_tokens += tokens;
     if (tokens && all > e->most_step_tokens)
@@ -344,15 +350,6 @@ static void note_late(struct kvc_engine *e, struct kvc_replica *r, uint64_t cont
         to += e->chunks[i].tokens;
         e->jobs[r->chunk_jobs[i]].late_ns = to ? spacing * ((to - 1) * batches / all) : 0;
     }
-}
-
-/* Tokens that the coming step computes. */
-static uint64_t step_tokens(const struct kvc_engine *e, const struct kvc_replica *r)
-{
-    uint64_t tokens = decodes_in_step(r);
-    for (size_t i = 0; i < r->n_chunks; i++)
-        tokens += e->jobs[r->chunk_jobs[i]].chunk;
-    return tokens;
 }
 
 /* A step by itself; tokens_of_all: what experts see of all ranks that step together. */
@@ -428,9 +425,10 @@ static void start_decode(struct kvc_engine *e, struct kvc_replica *r)
         kvc_step_decode(e->model, r->n_decode, context, &r->cost);
     }
     r->mixed = false;
-    bool next_step = r->retry || (r->looked && r->ranks_change); /* another may be in front then */
-    next_step |= r->unheard.n && !all_queue(e, r);
-    r->target = e->options->step_by_step || next_step ? r->steps + 1 : stretch_end(e, r);
+    bool one = e->options->step_by_step || r->retry ||
+               (r->looked && r->ranks_change) || /* another may be in front then */
+               (r->unheard.n && !all_queue(e, r));
+    r->target = one ? r->steps + 1 : stretch_end(e, r);
     r->due_ns = step_end(r, r->target);
     uint64_t timeout = e->sc->request_timeout_ns;
     if (timeout && r->waiting.n) /* wake when the request in front has waited too long */
