@@ -11,7 +11,8 @@
 
 #define SCALE 0.1          /* of residuals (logarithms): what kernels chosen by shape differ by */
 #define TABLES_OFF 0.02    /* what a base's shapes may be off by */
-#define FEW_ROWS 8         /* fewer leave the launch as it is */
+#define FEW_ROWS 8         /* fewer leave the launch as it is, and are no table */
+#define FOLDS 8            /* parts in which rows of one shape are left out */
 #define SPAN_SHAPES 4      /* fewer shapes or values of an axis are no table */
 #define SPAN_VALUES 4
 #define SPAN_ROWS 20
@@ -114,7 +115,7 @@ static void constants_of(const struct kvc_measured_fit *f, double *out)
 
 static size_t folds_of(const struct group *g)
 {
-    return g->about->shapes > 1 ? g->about->shapes : g->n < 8 ? g->n : 8;
+    return g->about->shapes > 1 ? g->about->shapes : g->n < FOLDS ? g->n : FOLDS;
 }
 
 /* Predicts the rows of a fold from the others. table: by one of their own. */
@@ -201,11 +202,11 @@ static bool spans(const struct group *g)
     return wide && !g->bound;
 }
 
-static double median_residual(const struct group *g, double *scratch, const double *constants)
+static double median_residual(struct group *g, double *scratch, const double *constants)
 {
     struct kvc_kernel_errors e = {.error = scratch, .n = g->n};
 
-    residuals((void *)(uintptr_t)g, constants, scratch);
+    residuals(g, constants, scratch);
     for (size_t i = 0; i < g->n; i++)
         scratch[i] = expm1(scratch[i]);
     return kvc_kernel_errors_sum(&e).bias / 100;
@@ -436,7 +437,7 @@ static enum kvc_status fit_group(struct kvc_own_kernels *out, const struct kvc_o
         open_group(&g, &out->kernel[out->n++], rows, n, &out->peaks, gpu, backend, err);
 
     if (status == KVC_OK)
-        status = decide(&g, g.base ? spans(&g) : n >= 8, &off, err);
+        status = decide(&g, g.base ? spans(&g) : n >= FEW_ROWS, &off, err);
     if (status == KVC_OK && g.about->way <= KVC_OWN_RESCALED)
         status = add_table(out, &g, source, &off, err);
     close_group(&g);

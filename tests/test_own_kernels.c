@@ -193,7 +193,7 @@ static void a_quick_look_moves_the_peaks(void **state)
     assert_true(g->memory_bytes.value == 1.5e11 && g->multiprocessors.value == 132);
     assert_string_equal(g->usd_per_hour.kind, "assumed");
     assert_true(fabs(g->hbm_bytes_per_s.value / BYTES - 1) < 0.3);
-    assert_true(worst_off(p, "l40s") < 0.6); /* an L40S's shapes: what its kernels do differs */
+    assert_true(worst_off(p, "l40s") < 0.3); /* an L40S's shapes: what its kernels do differs */
     assert_true(kvc_user_gpu(p, "h100-sxm") == kvc_gpu_find("h100-sxm"));
     assert_non_null(kvc_user_kernels(p, g, "trtllm"));
     assert_null(kvc_user_kernels(p, kvc_gpu_find("h100-sxm"), "vllm")); /* another GPU's */
