@@ -140,10 +140,10 @@ experiment/adapters/llmservingsim.py @e251d30): 300 are shared out to the stages
 300. It shows to the last digit: P99 of E2E of 3, 6, 7, 9, 10 and 11, and P90 of 9, are those of the first 300, 100, 300, 86, 100 and
 300 requests of 155500, 203421, 084319, 130541, 120914 and 141024 (replay_data/\*_ground_truth.json @c4f0340), which are seen whole
 above. 27 is replayed as it is labelled, general-lite, though that simulator's means of it are 86ths, as of general (88 + 1 else); it
-was replayed as general before, which with a cold engine is 34 and 74 % off in the means and makes the median of E2E 6.2, its bar
-missed. What it was asked is open: general's 8 a second takes this model longer even when nothing waits (130541: 4.8 s). Such a window
-has an empty engine that has just started, the lower rate and hardly a prompt that came before. Replayed so, mean of 20 draws; one
-draw of 86 is 2 to 3 % off, with experts more.
+was replayed as general before, which with a cold engine is 34 and 76 % off in the means (no bar hangs on it). What it was asked is
+open: general's 8 a second takes this model longer even when nothing waits (130541: 4.8 s). Such a window has an empty engine that has
+just started, the lower rate and hardly a prompt that came before. Replayed so, mean of 20 draws; one draw of 86 is 2 to 3 % off,
+with experts more.
 
 | run | workload | E2E mean | TTFT mean | TTFT P99 |
 |---|---|---|---|---|
