@@ -74,6 +74,7 @@ static bool rows_differ(const struct kvc_request_result *a, const struct kvc_req
         DIFF("measured", a[i].measured, b[i].measured)
         if (a[i].outcome != KVC_COMPLETED)
             continue;
+        DIFF("rest of the step under way", a[i].unheard_ns, b[i].unheard_ns)
         DIFF("queue part", a[i].queue_ns, b[i].queue_ns)
         DIFF("route part", a[i].route_ns, b[i].route_ns)
         DIFF("load part", a[i].load_ns, b[i].load_ns)

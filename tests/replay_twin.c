@@ -207,7 +207,9 @@ void twin_hear(struct twin *tw, struct replica *rep, struct req *r)
 static void join(struct twin *tw, struct req *r)
 {
     struct replica *rep = &tw->rep[r->replica];
+    uint64_t due = tw->rep[r->replica - r->replica % tw->sc->cluster.dp].due; /* of its group */
 
+    r->result->unheard_ns = due == KVC_TIME_NONE ? 0 : due - tw->now;
     tw->pending[r->index].time = KVC_TIME_NONE;
     if (rep->busy && tw->sc->engine.plan_ahead && tw->sc->cluster.pp == 1) {
         reqs_push(&rep->late, r); /* the step after the one under way is planned */

@@ -9,7 +9,8 @@ cat <<'TEXT'
 ## Served runs, request by request
 `kvcast validate --requests F TRACE`: vLLM 0.19 on 300 ShareGPT requests in 29 s (LLMServingSim bench/examples @5daddb2), more
 than either GPU can serve, replayed with prefix caching and the engine flags of meta.json. TTFT is counted as the engine logs it,
-from queued to first token. RTX PRO 6000 by its own layer times, RTX 4090 (KV-bound, preempting) by a closed form through
+from queued to first token; queued is a request when the step under way as it comes has ended, so that the rest of that step is taken off
+the predictions too (by the log's own arrivals half of Qwen3's wait 22 ms for it). RTX PRO 6000 by its own layer times, RTX 4090 (KV-bound, preempting) by a closed form through
 published peak rates. First with vLLM's host constants as they are: nothing is fitted to these runs.
 
 TEXT
@@ -36,8 +37,7 @@ TEXT
 cat <<'TEXT'
 
 ### Qwen3-30B-A3B on two RTXPRO6000, two data-parallel ranks
-The ranks deal the experts among them and step together (`cluster.dp`). Between the GPUs lies PCIe; how fast two of them exchange over it
-is not stated and L40S's share is taken. First with vLLM's host constants, then with those fitted to the run of Llama-3.1-8B above.
+The ranks deal the experts among them and step together (`cluster.dp`). First with vLLM's host constants, then with those fitted to the run of Llama-3.1-8B above.
 
 TEXT
 for own in "" "--profile $profile"; do
@@ -47,10 +47,12 @@ for own in "" "--profile $profile"; do
     echo
 done
 cat <<'TEXT'
-Steps are 12 to 14 % too short: 256 sequences run at most, and this run is just at the load where some wait, so that the few percent of
-requests that do wait, and with them TTFT's mean and P99, follow the length of a step many times over. What is missing grows with the tokens of a
-step: by the run's counters (`timeseries.csv`) 26 sequences a rank decode in 26 ms, as predicted, 128 in 45 (41), steps with prompts take longer
-still. Slower exchange than L40S's share of PCIe would do that, padded batches too, and nothing published tells which.
+256 sequences run at most, and this run is just at the load where some wait, so that TTFT's mean and P99 follow the length of a step many
+times over. Steps were 12 to 14 % too short before four facts were in, none fitted to this run: vLLM gathers and scatters tokens between the
+ranks, which LLMServingSim measured with NCCL on these GPUs (5 of 45 ms with 128 sequences a rank; by L40S's share of PCIe an all-reduce was 3);
+each rank's experts work on all gathered tokens (also measured); ranks are padded to the busiest one's graph; and FlashAttention 2
+gives decodes beside prompts whole tiles (2.3 to 3.2 times the time of decodes alone with 8 query heads a KV head, measured). Steps without
+prompts, by the tokens and times of all requests, are still 1 ms (2 to 3 %) too short, those with prompts a little too long.
 
 ## A prefix by the tier that serves it
 `kvcast validate --prefix F.csv --calibrate`: TTFT of a request whose prefix rests in one tier, by two requests replayed; the first

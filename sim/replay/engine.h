@@ -300,9 +300,6 @@ void kvc_engine_due(struct kvc_engine *e, struct kvc_replica *r, uint64_t time_n
 void kvc_engine_ended(struct kvc_engine *e, uint32_t job, enum kvc_outcome outcome);
 
 /* replica.c */
-bool kvc_replica_init(struct kvc_engine *e, struct kvc_replica *r, uint32_t id, uint64_t pages,
-                      bool touch_moves);
-void kvc_replica_clear(struct kvc_replica *r);
 void kvc_replica_enqueue(struct kvc_engine *e, uint32_t job);
 void kvc_replica_run_due(struct kvc_engine *e, struct kvc_replica *r);
 /* Brings pages and published blocks up to the step under way at the engine's now. */

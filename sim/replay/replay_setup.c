@@ -123,6 +123,31 @@ static enum kvc_status init_model(struct kvc_engine *e, uint64_t *pages, struct 
     return share_out_room(e, &config, pages, err);
 }
 
+static bool init_replica(struct kvc_engine *e, struct kvc_replica *r, uint32_t id, uint64_t pages,
+                         bool touch_moves)
+{
+    memset(r, 0, sizeof(*r));
+    r->id = id;
+    r->due_ns = KVC_TIME_NONE;
+    r->heap_pos = KVC_NONE;
+    r->output_ratio = KVC_OUTPUT_RATIO;
+    r->waiting.head = r->waiting.tail = r->ready.head = r->ready.tail = KVC_NONE;
+    r->running.head = r->running.tail = r->unheard.head = r->unheard.tail = KVC_NONE;
+    r->phase = kvc_calloc(e->page_tokens, sizeof(*r->phase));
+    return r->phase && kvc_pool_init(&r->pool, e->trace, e->page_tokens, pages, touch_moves);
+}
+
+static void clear_replica(struct kvc_replica *r)
+{
+    kvc_pool_clear(&r->pool);
+    kvc_ordering_destroy(r->order);
+    kvc_free(r->phase);
+    kvc_free(r->finishes.v);
+    kvc_free(r->publishes.v);
+    kvc_free(r->chunk_jobs);
+    memset(r, 0, sizeof(*r));
+}
+
 static enum kvc_status init_memory(struct kvc_engine *e, struct kvc_error *err)
 {
     const struct kvc_trace *t = e->trace;
@@ -183,7 +208,7 @@ static enum kvc_status init_replicas(struct kvc_engine *e, uint64_t pages, struc
     if (!e->replicas)
         return kvc_fail_nomem(err);
     for (uint32_t i = 0; i < e->n_replicas && st == KVC_OK; i++) {
-        if (!kvc_replica_init(e, &e->replicas[i], i, pages, order.touch_moves) ||
+        if (!init_replica(e, &e->replicas[i], i, pages, order.touch_moves) ||
             !kvc_engine_watch(e, 0, &e->replicas[i].pool, i) ||
             !kvc_tenants_watch(&e->tenants, 0, &e->replicas[i].pool,
                                e->token_bytes * e->page_tokens, e->token_bytes * e->block_tokens))
@@ -235,7 +260,7 @@ enum kvc_status kvc_engine_open(struct kvc_engine *e, struct kvc_error *err)
 void kvc_engine_close(struct kvc_engine *e)
 {
     for (uint32_t i = 0; e->replicas && i < e->n_replicas; i++)
-        kvc_replica_clear(&e->replicas[i]);
+        clear_replica(&e->replicas[i]);
     kvc_tiers_clear(e);
     kvc_routing_end(&e->routing);
     kvc_router_close(&e->router);

@@ -539,11 +539,21 @@ void kvc_replica_tier_changed(struct kvc_engine *e, struct kvc_replica *r)
     }
 }
 
+/* Until the step under way ends, before which an engine does not look for requests. */
+static uint64_t rest_of_step(const struct kvc_engine *e, const struct kvc_replica *r)
+{
+    const struct kvc_replica *first = r - r->id % e->sc->cluster.dp;
+    if (e->sc->cluster.dp > 1)
+        return first->heap_pos == KVC_NONE ? 0 : first->due_ns - e->now;
+    return !r->busy ? 0 : (r->mixed ? r->due_ns : step_end(r, step_at(r, e->now))) - e->now;
+}
+
 void kvc_replica_enqueue(struct kvc_engine *e, uint32_t job)
 {
     struct kvc_job *j = &e->jobs[job];
     struct kvc_replica *r = &e->replicas[j->replica];
     j->queued_ns = e->now;
+    e->results[j->request].unheard_ns = rest_of_step(e, r);
     if (!r->busy || !e->sc->engine.plan_ahead || e->sc->cluster.pp > 1) {
         wake(e, r, kvc_replica_hear(e, r, job));
         return;
@@ -571,29 +581,4 @@ void kvc_replica_loaded(struct kvc_engine *e, uint32_t job)
         at = e->jobs[at].prev;
     kvc_queue_insert(e, &r->ready, at, job);
     wake(e, r, false);
-}
-
-bool kvc_replica_init(struct kvc_engine *e, struct kvc_replica *r, uint32_t id, uint64_t pages,
-                      bool touch_moves)
-{
-    memset(r, 0, sizeof(*r));
-    r->id = id;
-    r->due_ns = KVC_TIME_NONE;
-    r->heap_pos = KVC_NONE;
-    r->output_ratio = KVC_OUTPUT_RATIO;
-    r->waiting.head = r->waiting.tail = r->ready.head = r->ready.tail = KVC_NONE;
-    r->running.head = r->running.tail = r->unheard.head = r->unheard.tail = KVC_NONE;
-    r->phase = kvc_calloc(e->page_tokens, sizeof(*r->phase));
-    return r->phase && kvc_pool_init(&r->pool, e->trace, e->page_tokens, pages, touch_moves);
-}
-
-void kvc_replica_clear(struct kvc_replica *r)
-{
-    kvc_pool_clear(&r->pool);
-    kvc_ordering_destroy(r->order);
-    kvc_free(r->phase);
-    kvc_free(r->finishes.v);
-    kvc_free(r->publishes.v);
-    kvc_free(r->chunk_jobs);
-    memset(r, 0, sizeof(*r));
 }

@@ -85,7 +85,8 @@ static bool residuals(void *user, const double *x, double *out)
         out[2 * i] = out[2 * i + 1] = 0;
         if (p->outcome != KVC_COMPLETED)
             continue;
-        out[2 * i] = TTFT_WEIGHT * log_ratio((double)p->ttft_ns - front, (double)m->ttft_ns);
+        double unlogged = f->log->engine_clock ? front + (double)p->unheard_ns : 0;
+        out[2 * i] = TTFT_WEIGHT * log_ratio((double)p->ttft_ns - unlogged, (double)m->ttft_ns);
         if (m->output > 1)
             out[2 * i + 1] = log_ratio((double)(p->e2e_ns - p->ttft_ns),
                                        (double)(m->e2e_ns - m->ttft_ns));

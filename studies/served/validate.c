@@ -113,6 +113,12 @@ static void take_band(struct kvc_request_pair *pair, const struct kvc_result *r,
         }
 }
 
+/* What an engine's log counts from: it hears of a request when the step under way has ended. */
+static uint64_t unlogged(const struct kvc_measured_log *log, const struct kvc_request_result *r)
+{
+    return log->engine_clock ? r->unheard_ns : 0;
+}
+
 static enum kvc_status judge(struct kvc_request_validation *v, const struct kvc_measured_log *log,
                              const struct kvc_result *r, uint64_t front_ns, struct kvc_error *err)
 {
@@ -125,8 +131,9 @@ static enum kvc_status judge(struct kvc_request_validation *v, const struct kvc_
         side_add(&m, log->request[i].ttft_ns, log->request[i].e2e_ns, log->request[i].output);
     for (uint64_t i = 0; i < r->n_requests && status == KVC_OK; i++)
         if (r->requests[i].outcome == KVC_COMPLETED && r->requests[i].measured)
-            side_add(&p, less(r->requests[i].ttft_ns, front_ns),
-                     less(r->requests[i].e2e_ns, front_ns), r->requests[i].output_tokens);
+            side_add(&p, less(r->requests[i].ttft_ns, front_ns + unlogged(log, &r->requests[i])),
+                     less(r->requests[i].e2e_ns, front_ns + unlogged(log, &r->requests[i])),
+                     r->requests[i].output_tokens);
     v->requests = log->n;
     v->replayed = p.n;
     v->paired = same_requests(log, r) && p.n == log->n;
