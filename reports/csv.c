@@ -29,7 +29,7 @@ static void put_header(struct kvc_text *t, const struct kvc_result *r)
         kvc_text_add(t, ",");
         kvc_text_csv(t, name);
     }
-    kvc_text_add(t, ",recomputed_tokens\r\n");
+    kvc_text_add(t, ",unheard_ms,recomputed_tokens\r\n");
 }
 
 static void put_request(struct kvc_text *t, const struct kvc_result *r, uint64_t i)
@@ -60,6 +60,7 @@ static void put_request(struct kvc_text *t, const struct kvc_result *r, uint64_t
         else
             kvc_text_add(t, ",");
     }
+    put_ns(t, q->unheard_ns, 1000000, 6);
     kvc_text_addf(t, ",%" PRIu32 "\r\n", q->recomputed_tokens);
 }
 

@@ -20,11 +20,11 @@ grep -q '"requests":40,"replayed":40,"preemptions":0,"front_end_taken_off_ms":0,
     grep -q '"ttft_ms":{"measured":{"mean":' "$dir/out"
 report $? "the same as JSON"
 
-# What an engine of these very times would log by its own clock, the front end taken off.
+# What an engine of these very times would log by its own clock, the front end taken off; it hears of a request between steps.
 front=$(awk -F'"front_end_ns": *[{]"value": *' 'NF > 1 { print $2 / 1e6; exit }' "$(dirname "$0")/../models/profiles/engines.json")
 awk -F, -v front="$front" 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
     { t = 1000 + $c["arrival_s"]; printf "{\"input_toks\": %d, \"output_toks\": %d, \"queued_ts\": %.9f, \"first_token_ts\": %.9f, \"last_token_ts\": %.9f}\n",
-      $c["input_tokens"], $c["output_tokens"], t, t + ($c["ttft_ms"] - front) / 1e3, t + ($c["e2e_ms"] - front) / 1e3 }' "$dir/rows.csv" > "$dir/requests.jsonl"
+      $c["input_tokens"], $c["output_tokens"], t + $c["unheard_ms"] / 1e3, t + ($c["ttft_ms"] - front) / 1e3, t + ($c["e2e_ms"] - front) / 1e3 }' "$dir/rows.csv" > "$dir/requests.jsonl"
 printf '{"engine_kwargs": {"model": "meta-llama/Llama-3.1-8B", "max_num_seqs": 8, "max_num_batched_tokens": 8192}, "hardware": {"device_name": "NVIDIA H100 SXM5 80GB"}}' > "$dir/meta.json"
 "$kvcast" validate --requests "$dir/requests.jsonl" "$dir/log.jsonl" > "$dir/out" 2> "$dir/err"
 report $? "meta.json beside the log names model, GPU and flags"
