@@ -23,8 +23,12 @@ void kvc_profile_print_quality(FILE *out, const struct kvc_measured_fit *f)
 {
     struct kvc_text words = {0};
 
-    fprintf(out, "  half of the %zu measurements are met within %.2g %%, the worst within %.2g %%",
-            f->n, f->median * 100, f->worst * 100);
+    if (f->n == 1)
+        fputs("  a single measurement, met as it is", out);
+    else
+        fprintf(out,
+                "  half of the %zu measurements are met within %.2g %%, the worst within %.2g %%",
+                f->n, f->median * 100, f->worst * 100);
     if (f->outliers)
         fprintf(out, "; %zu far off count little", f->outliers);
     if (isfinite(f->held_out_median))
