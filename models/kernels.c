@@ -232,6 +232,27 @@ static bool find_gemm(struct kvc_kernels *kernels, enum kvc_dtype dtype, bool fo
     return true;
 }
 
+/* No products of that format: which formats have some. */
+static enum kvc_status no_gemm(struct kvc_kernels *kernels, enum kvc_dtype dtype, bool foreign,
+                               const double site[KVC_KERNEL_SITE], struct kvc_error *err)
+{
+    static const enum kvc_dtype others[] = {KVC_BF16, KVC_FP8, KVC_FP8_BLOCK, KVC_NVFP4, KVC_INT8,
+                                            KVC_INT4};
+    struct kvc_kernel_answer a;
+    char names[64] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        memset(&a, 0, sizeof a);
+        if (find_gemm(kernels, others[i], foreign, site, &a))
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                                     kvc_dtype_name(others[i]));
+    }
+    return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "weights_dtype",
+                       "no times of matrix products with %s weights on %s; it has %s",
+                       kvc_dtype_name(dtype), kernels->gpu->id, names);
+}
+
 enum kvc_status kvc_kernels_gemm(struct kvc_kernels *kernels, enum kvc_dtype dtype, uint32_t n,
                                  uint32_t k, const struct kvc_engine_profile *engine,
                                  bool foreign, struct kvc_gemm *out, struct kvc_error *err)
@@ -244,9 +265,7 @@ enum kvc_status kvc_kernels_gemm(struct kvc_kernels *kernels, enum kvc_dtype dty
 
     memset(out, 0, sizeof *out);
     if (!find_gemm(kernels, dtype, foreign, site, a))
-        return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "weights_dtype",
-                           "no times of matrix products with such weights on %s; use bf16 or fp8",
-                           kernels->gpu->id);
+        return no_gemm(kernels, dtype, foreign, site, err);
     double bytes = dtype == KVC_INT8 ? 1 : a->curve.params[1]; /* its form has bf16's */
     double weights = (double)n * k * bytes, which = a->curve.params[2];
     double peak = which == 2 ? a->peaks.fp4_flops

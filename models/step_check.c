@@ -35,13 +35,14 @@ enum kvc_status kvc_step_check(const struct kvc_step_config *c, struct kvc_error
                            "%u stages for the %u layers of %s; use 1 to as many as there are "
                            "layers", c->pp, l->layers, l->name);
     if (c->dp > 1 && (tp != 1 || !l->experts))
-        return kvc_fail(err, KVC_ERR_UNSUPPORTED,
-                        "attention data parallel size %u: step times exist beside tp = 1, and for "
-                        "models with experts", c->dp);
+        return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "cluster.dp",
+                           "%u data-parallel ranks of %s at tp %u: step times exist at tp 1, for "
+                           "models with experts; copies of an engine are cluster.replicas", c->dp,
+                           l->name, tp);
     if (c->dp > 1 && c->pp > 1)
-        return kvc_fail(err, KVC_ERR_UNSUPPORTED,
-                        "attention data parallel size %u with %u pipeline stages: step times exist "
-                        "for one of them", c->dp, c->pp);
+        return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "cluster.dp",
+                           "%u data-parallel ranks with %u pipeline stages: step times exist for "
+                           "one of them; leave one at 1", c->dp, c->pp);
     if (tp == 0 || l->heads % tp != 0)
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "cluster.tp",
                            "%u does not divide the %u attention heads of %s; use a divisor", tp,
