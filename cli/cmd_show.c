@@ -9,7 +9,8 @@ static int run(struct kvc_cli *cli)
     char *text;
 
     if (kvc_cli_count(cli) < 1)
-        return kvc_cli_usage(cli, "say what to show: hardware, model, preset, price, link or kv");
+        return kvc_cli_usage(cli, "say what to show: hardware, model, engine, preset, "
+                                  "price, link or kv");
     if (kvc_cli_count(cli) > 2)
         return kvc_cli_usage(cli, "one name at a time; '%s' is one too many",
                              kvc_cli_argument(cli, 2));
@@ -25,7 +26,7 @@ static int run(struct kvc_cli *cli)
 
 const struct kvc_cli_command kvc_cmd_show = {
     .name = "show",
-    .arguments = "hardware|model|preset|price|link|kv [NAME]",
+    .arguments = "hardware|model|engine|preset|price|link|kv [NAME]",
     .summary = "the profiles, with source and kind of each figure",
     .description = "Lists the profiles of one kind, or shows all figures of one of them. A kind is "
                    "datasheet, measured, fitted, published or assumed.",

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "models/kernels.h"
 #include "models/link_use.h"
+#include "models/profiles.h"
 
 /* One profile after the other, as text or JSON. */
 struct show {
@@ -323,6 +324,73 @@ static void show_prices(struct show *s)
     close_profile(s);
 }
 
+static void show_band(struct show *s, const char *key, const char *label,
+                      const struct kvc_time_band *b)
+{
+    if (!s->json) {
+        kvc_text_addf(&s->text, "  %-26s TTFT x %g to %g, TPOT x %g to %g; %s\n", label, b->ttft_low,
+                      b->ttft_high, b->tpot_low, b->tpot_high, b->source);
+        return;
+    }
+    kvc_json_open_object(&s->j, key);
+    kvc_json_double(&s->j, "ttft_low", b->ttft_low);
+    kvc_json_double(&s->j, "ttft_high", b->ttft_high);
+    kvc_json_double(&s->j, "tpot_low", b->tpot_low);
+    kvc_json_double(&s->j, "tpot_high", b->tpot_high);
+    kvc_json_string(&s->j, "source", b->source);
+    kvc_json_close(&s->j);
+}
+
+/* What of a time is not kernels, and how wrong times of that engine were. */
+static void show_engine(struct show *s, const struct kvc_engine_profile *e)
+{
+    const struct {
+        const char *key, *label;
+        const struct kvc_figure *figure;
+        double divide;
+        const char *unit;
+    } figures[] = {
+        {"host_per_step_ns", "host, a step", &e->host_per_step_ns, 1e3, "us"},
+        {"host_per_sequence_ns", "host, a sequence in it", &e->host_per_sequence_ns, 1e3, "us"},
+        {"host_per_prefill_step_ns", "host, more with prefill", &e->host_per_prefill_step_ns, 1e3,
+         "us"},
+        {"front_end_ns", "front end, a request", &e->front_end_ns, 1e6, "ms"},
+        {"front_end_token_ns", "clients' texts, a token", &e->front_end_token_ns, 1e3, "us"},
+        {"kv_load_ns", "load from below HBM", &e->kv_load_ns, 1e6, "ms"},
+        {"kv_load_token_ns", "the same, a token", &e->kv_load_token_ns, 1e3, "us"},
+        {"eager_launch_ns", "launch outside of graphs", &e->eager_launch_ns, 1e3, "us"},
+        {"captured_tokens", "graphs of prefill up to", &e->captured_tokens, 1, "tokens"},
+        {"compile_ns", "first use of a kernel", &e->compile_ns, 1e6, "ms"},
+        {"mixed_step_share", "prompts beside decodes", &e->mixed_step_share, 0.01, "% more"},
+        {"elementwise_launch_ns", "small kernels of a layer", &e->elementwise_launch_ns, 1e3, "us"},
+        {"elementwise_bandwidth", "their share of bandwidth", &e->elementwise_bandwidth, 0.01, "%"},
+        {"fused_floor_ns", "least of fused products", &e->fused_floor_ns, 1e3, "us"},
+        {"custom_allreduce_max_bytes", "own all-reduce up to", &e->custom_allreduce_max_bytes,
+         1 << 20, "MiB"},
+        {"memory_overhead_bytes", "memory of a rank", &e->memory_overhead_bytes, 1e9, "GB"},
+    };
+
+    if (s->brief) {
+        char step[32], sequence[32], prefill[32], front_end[32];
+        kvc_format_ns((uint64_t)e->host_per_step_ns.value, step, sizeof step);
+        kvc_format_ns((uint64_t)e->host_per_sequence_ns.value, sequence, sizeof sequence);
+        kvc_format_ns((uint64_t)e->host_per_prefill_step_ns.value, prefill, sizeof prefill);
+        kvc_format_ns((uint64_t)e->front_end_ns.value, front_end, sizeof front_end);
+        kvc_text_addf(&s->text,
+                      "%-8s host %s a step, %s a sequence, %s more with prefill; front end %s a "
+                      "request\n", e->backend, step, sequence, prefill, front_end);
+        return;
+    }
+    open_profile(s, e->backend, NULL);
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
+        figure(s, figures[i].key, figures[i].label, figures[i].figure, figures[i].divide,
+               figures[i].unit);
+    show_band(s, "band_dense", "80 % band, dense models", &e->dense);
+    show_band(s, "band_moe", ".. models with experts", &e->moe);
+    show_band(s, "band_assumed", ".. kernels not measured", &e->assumed);
+    close_profile(s);
+}
+
 static enum kvc_status unknown(const char *kind, const char *name, const char *const *names,
                                struct kvc_error *err)
 {
@@ -341,8 +409,9 @@ static void show_kv(struct show *s, const struct kvc_kv_format *f)
 
     if (s->brief) {
         kvc_text_addf(&s->text,
-                      "%-20s %.2f x the tokens of bf16, decode attention %.2f x that of %s\n",
-                      f->name, ratio, f->decode_cost.value, kvc_dtype_name(f->kernel));
+                      "%-20s %.2f x the tokens of bf16, decode attention %.2f x that of %s%s\n",
+                      f->name, ratio, f->decode_cost.value, kvc_dtype_name(f->kernel),
+                      f->plain_layers ? "; some layers stay bf16" : "");
         return;
     }
     open_profile(s, f->name, NULL);
@@ -413,6 +482,12 @@ static enum kvc_status show_named(struct show *s, const char *kind, const char *
         for (const char *const *n = kvc_link_names(); *n; n++)
             if (!name || kvc_name_equal(*n, name))
                 show_link(s, kvc_link_find(*n));
+    } else if (strcmp(kind, "engine") == 0) {
+        if (name && !kvc_engine_find(name))
+            return unknown(kind, name, kvc_engine_names(), err);
+        for (const char *const *n = kvc_engine_names(); *n; n++)
+            if (!name || kvc_name_equal(*n, name))
+                show_engine(s, kvc_engine_find(*n));
     } else if (strcmp(kind, "kv") == 0) {
         return show_kvs(s, name, err);
     } else if (strcmp(kind, "price") == 0) {
@@ -422,7 +497,8 @@ static enum kvc_status show_named(struct show *s, const char *kind, const char *
         show_prices(s);
     } else {
         return kvc_fail(err, KVC_ERR_USAGE,
-                        "cannot show '%s'; known: hardware, model, preset, price, link, kv", kind);
+                        "cannot show '%s'; known: hardware, model, engine, preset, price, link, kv",
+                        kind);
     }
     return KVC_OK;
 }

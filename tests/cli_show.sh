@@ -26,7 +26,7 @@ fails() { # fails CODE TEXT ARGS...: exits so, and says so on stderr only
     err=$("$KVCAST" "$@" 2>&1 >/dev/null)
     [ $? -eq "$code" ] && echo "$err" | grep -q -e "$text" && [ -z "$("$KVCAST" "$@" 2>/dev/null)" ]
 }
-for kind in hardware model preset price link; do
+for kind in hardware model engine preset price link; do
     check "show $kind lists" "$KVCAST" show $kind
     check "show $kind --json has the schema" has '"schema": "kvcast.show.v1"' show $kind --json
 done
@@ -36,8 +36,21 @@ check "kernel tables state their error" has 'gemm.fp8 .*% off .*fitted' show har
 check "a model shows its KV bytes" has '327680' show model llama-3.1-70b
 check "a link shows its latency" has 'latency .*500 us' show link rdma-400
 check "prices name their source" has 'PUE.*assumed' show price
+profile() { # its value of the first engine's figure $1
+    sed -n "s/.*\"$1\": *{\"value\": *\([0-9]*\).*/\1/p" "$(dirname "$0")/../models/profiles/engines.json" | head -1
+}
+engine() { # the same, as shown
+    "$KVCAST" show engine vllm --json 2>/dev/null | sed -n "/\"$1\"/,/value/s/.*\"value\": *\([0-9]*\).*/\1/p"
+}
+for figure in front_end_ns host_per_sequence_ns kv_load_ns; do
+    check "an engine shows its $figure as its profile has it" \
+        [ "$(engine $figure)" -eq "$(profile $figure)" ]
+done
+check "figures for people have their unit" has 'front end, a request .* ms .*fitted' show engine vllm
+check "bands name their rows" has '80 % band, dense .*TTFT x .*TPOT x .* rows' show engine vllm
+check "KV formats say what stays bf16" has 'turboquant_k8v4 .*stay bf16' show kv
 check "an unknown name gets the nearest one" fails 2 "did you mean 'h100_sxm'" show hardware h100sxm
-check "an unknown kind lists the known ones" fails 2 'hardware, model, preset, price, link' show bogus
+check "an unknown kind lists the known ones" fails 2 'hardware, model, engine, preset, price, link' show bogus
 check "no kind is wrong usage" fails 2 'say what to show' show
 check "three names are wrong usage" fails 2 'one too many' show link gds tcp-25
 echo "1..$n"
