@@ -236,7 +236,7 @@ Where it falls short:
 - 46: 16.9 ms between tokens with 95 sequences of 1,800 tokens, here 14.6, unexplained. 53: 125 sequences here, all but the limit of 128.
 
 One stream alone is met better: of nine published (inference-sim/tektonc-data-collection tektoncsample/calibration/RESULTS.md
-@00596a6) eight within 0 to 7 % (`tests/test_models_silicon.c`); Llama-2-70B's of 18.3 ms is 16 % above, and above its served runs' as well.
+@00596a6) eight within 8 % (`tests/test_models_silicon.c`); Llama-2-70B's of 18.3 ms is 16 % above, and above its served runs' as well.
 
 Not replayed: 17, 20 (Llama-4-Scout): its experts, 16 of width 8192, lie far from every measured fp8 shape; the tables then say four
 times what a step took, which is an extrapolation and no forecast.
