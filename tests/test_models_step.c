@@ -303,7 +303,7 @@ static void bad_shapes_are_refused_in_words(void **state)
     c.weights = KVC_NVFP4; /* Hopper has no fp4 */
     expect_refusal(&c, KVC_ERR_UNSUPPORTED, "h200_sxm");
     c.weights = KVC_INT8;
-    expect_refusal(&c, KVC_ERR_UNSUPPORTED, "bf16 or fp8");
+    expect_refusal(&c, KVC_ERR_UNSUPPORTED, "it has bf16, fp8");
     c.weights = KVC_FP8;
     c.gpu = kvc_gpu_find("mi300x");
     c.backend = "trtllm";
