@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "models/kernels.h"
 #include "models/own_kernels.h"
+#include "models/profiles.h"
 #include "models/user_profile.h"
 #include "studies/calibrate/profile_write.h"
 #include "studies/kernels/rows.h"
@@ -267,6 +268,78 @@ static void beyond_the_rows_is_flagged(void **state)
     kvc_user_profile_destroy(p);
 }
 
+static double band_of(struct kvc_own_row *rows, size_t n, double *off)
+{
+    struct kvc_own_kernels own;
+    struct kvc_time_band band;
+    struct kvc_user_profile *p = profile_of(rows, n, "l40s", "A GPU", &own);
+    struct kvc_step_model *m = model_of("Llama-3.1-8B", "l40s", p, KVC_BF16);
+
+    kvc_step_band(m, 0, &band);
+    *off = own.tables.table[0].shape.mape;
+    kvc_step_model_destroy(m);
+    kvc_own_kernels_clear(&own);
+    kvc_user_profile_destroy(p);
+    return band.tpot_high;
+}
+
+/* Of two shapes one is twice as slow as the law: each tells little of the other. */
+static void what_tables_miss_widens_the_band(void **state)
+{
+    struct kvc_own_row rows[MOST];
+    size_t n = bench_rows(rows, true);
+    double off;
+    (void)state;
+    double plain = band_of(rows, n, &off);
+    assert_true(off < 10);
+    bench_rows(rows, true);
+    for (size_t i = 0; i < n; i++)
+        rows[i].row.ns *= rows[i].row.x[0] == 4096 ? 2 : 1;
+    double wide = band_of(rows, n, &off);
+    assert_true(off > 10);
+    assert_true(fabs(wide / plain / (1 + off / 100) - 1) < 1e-3);
+}
+
+/* A name without tables of its own passes on those that it takes. */
+static void a_stand_in_without_tables_is_not_asked_for_any(void **state)
+{
+    struct kvc_own_row rows[MOST];
+    struct kvc_own_kernels own;
+    (void)state;
+    struct kvc_user_profile *p = profile_of(rows, bench_rows(rows, true), "h100-pcie", "A GPU",
+                                            &own);
+
+    assert_string_equal(kvc_user_gpu(p, "h100-pcie")->kernels_like, "h100_sxm");
+    kvc_own_kernels_clear(&own);
+    kvc_user_profile_destroy(p);
+}
+
+static void every_failed_allocation_is_clean(void **state)
+{
+    struct kvc_own_row rows[MOST];
+    size_t n = bench_rows(rows, true), attention = bench_decodes(rows + n, 0.8, false);
+    uint64_t fails = 1;
+    (void)state;
+    assert_int_equal(kvc_profiles_ready(NULL), KVC_OK); /* they stay */
+    for (;; fails++) {
+        struct kvc_own_kernels own;
+        struct kvc_error err = {0};
+        kvc_alloc_fail_after(fails);
+        enum kvc_status status = kvc_own_kernels_fit(&own, rows, n + attention,
+                                                     kvc_gpu_find("l40s"), "vllm", true, "a test",
+                                                     &err);
+        kvc_alloc_fail_after(0);
+        if (status == KVC_OK) {
+            assert_int_equal(own.tables.n, 2);
+            kvc_own_kernels_clear(&own);
+            break;
+        }
+        assert_int_equal(status, KVC_ERR_NOMEM);
+        assert_true(own.n == 0 && own.tables.n == 0);
+    }
+    assert_true(fails > 10);
+}
+
 /* ---- rows of a GPU that has tables ---- */
 
 struct draw {
@@ -401,6 +474,9 @@ int main(void)
         cmocka_unit_test(a_quick_look_moves_the_peaks),
         cmocka_unit_test(plain_kernels_are_a_bound),
         cmocka_unit_test(beyond_the_rows_is_flagged),
+        cmocka_unit_test(what_tables_miss_widens_the_band),
+        cmocka_unit_test(a_stand_in_without_tables_is_not_asked_for_any),
+        cmocka_unit_test(every_failed_allocation_is_clean),
         cmocka_unit_test(rows_of_a_gpu_with_tables_give_its_step_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
