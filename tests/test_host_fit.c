@@ -298,6 +298,32 @@ static void scrapes_are_told_apart(void **state)
                      KVC_ERR_INPUT);
 }
 
+/* More was served since than before, so that counters alone look fine. */
+static void a_start_between_scrapes_is_refused(void **state)
+{
+    char path[SCRAPES][64];
+    const char *paths[SCRAPES];
+    struct kvc_host_fit f = {0};
+    struct kvc_scenario *s = served();
+    struct kvc_error err = {0};
+    (void)state;
+    write_scrapes(path, true);
+    for (size_t i = 0; i < SCRAPES; i++) {
+        FILE *file = fopen(path[i], "a");
+        assert_non_null(file);
+        fprintf(file, "process_start_time_seconds %g\n", i < 2 ? 1.7e9 : 1.70001e9);
+        fclose(file);
+        paths[i] = path[i];
+    }
+    assert_int_equal(kvc_host_fit_scrapes(&f, paths, SCRAPES, NULL, s, &err), KVC_ERR_INPUT);
+    assert_string_equal(err.file, path[2]);
+    assert_non_null(strstr(err.text, "started anew"));
+    kvc_host_fit_clear(&f);
+    for (size_t i = 0; i < SCRAPES; i++)
+        unlink(path[i]);
+    kvc_scenario_destroy(s);
+}
+
 static void expect_quantile(const struct kvc_histogram *h, double q, double value, double low,
                             double high)
 {
@@ -395,6 +421,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scrapes_are_told_apart),
+        cmocka_unit_test(a_start_between_scrapes_is_refused),
         cmocka_unit_test(quantiles_are_promql_s),
         cmocka_unit_test(quantiles_are_those_of_values),
         cmocka_unit_test(buckets_are_read),
