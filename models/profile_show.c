@@ -99,16 +99,17 @@ static void show_kernels(struct show *s, const struct kvc_gpu *g)
     if (s->json)
         kvc_json_open_object(&s->j, "kernels");
     for (const char *const *b = kvc_engine_names(); *b; b++) {
-        struct kvc_kernel_store k;
+        struct kvc_kernel_store k = {0};
+        bool any = kvc_kernel_store_load(&k, g, *b, NULL) == KVC_OK && k.tables.n;
         if (!s->json)
-            kvc_text_addf(&s->text, "  kernel times, %s, mean error on shapes kept aside\n", *b);
+            kvc_text_addf(&s->text, "  kernel times, %s: %s%s\n", *b,
+                          !any ? "none" : "mean error on shapes kept aside, -: none were",
+                          any && k.borrowed ? "; of the GPU in the source" : "");
         else
             kvc_json_open_object(&s->j, *b);
-        if (kvc_kernel_store_load(&k, g, *b, NULL) == KVC_OK) { /* none is no failure here */
-            for (size_t i = 0; i < k.tables.n; i++)
-                kernel_part(s, &k, &k.tables.table[i]);
-            kvc_kernel_store_clear(&k);
-        }
+        for (size_t i = 0; any && i < k.tables.n; i++)
+            kernel_part(s, &k, &k.tables.table[i]);
+        kvc_kernel_store_clear(&k);
         if (s->json)
             kvc_json_close(&s->j);
     }
@@ -145,11 +146,14 @@ static void show_gpu(struct show *s, const struct kvc_gpu *g)
     figure(s, "tdp_w", "power limit", &g->tdp_w, 1, "W");
     figure(s, "usd_per_hour", "rent", &g->usd_per_hour, 1, "USD/h");
     words(s, "host_link", "host link", g->host_link);
-    if (s->json)
+    if (s->json) {
         kvc_json_bool(&s->j, "kernels_measured", g->kernels_measured);
-    else
+    } else {
+        words(s, NULL, "", "replays use the link's rates ('kvcast show link'); those above are of "
+                           "one large copy");
         words(s, NULL, "kernel times",
               g->kernels_measured ? "measured with vLLM" : "assumed, wide band");
+    }
     if (s->kernels)
         show_kernels(s, g);
     close_profile(s);
@@ -328,8 +332,8 @@ static void show_band(struct show *s, const char *key, const char *label,
                       const struct kvc_time_band *b)
 {
     if (!s->json) {
-        kvc_text_addf(&s->text, "  %-26s TTFT x %g to %g, TPOT x %g to %g; %s\n", label, b->ttft_low,
-                      b->ttft_high, b->tpot_low, b->tpot_high, b->source);
+        kvc_text_addf(&s->text, "  %-26s TTFT x %g to %g, TPOT x %g to %g; %s\n", label,
+                      b->ttft_low, b->ttft_high, b->tpot_low, b->tpot_high, b->source);
         return;
     }
     kvc_json_open_object(&s->j, key);

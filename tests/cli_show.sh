@@ -33,6 +33,8 @@ done
 check "a name in another spelling is found" has '^h200_sxm: ' show hardware H200-SXM
 check "figures carry kind and source" has 'datasheet .*aiconfigurator' show hardware h200_sxm
 check "kernel tables state their error" has 'gemm.fp8 .*% off .*fitted' show hardware h200_sxm
+check "another GPU's kernels have its error" has 'trtllm: mean error .* of the GPU in the source' show hardware h800
+check "a GPU says whose rate copies have" has 'replays use the link.s rates' show hardware h200_sxm
 check "a model shows its KV bytes" has '327680' show model llama-3.1-70b
 check "a link shows its latency" has 'latency .*500 us' show link rdma-400
 check "prices name their source" has 'PUE.*assumed' show price
