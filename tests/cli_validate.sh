@@ -39,6 +39,8 @@ report $? "another GPU's tables are said to be borrowed"
 report $? "without files the tables state their own errors"
 "$kvcast" validate > "$dir/out" 2>"$dir/err" && grep -q '^| A02 | .* | 40 GiB | 40 GiB | 1.00 | met | ' "$dir/out"
 report $? "alone it holds published figures"
+head -1 "$dir/out" | grep -q '^| id | claim | published | predicted | ratio |'
+report $? "under a header"
 "$kvcast" validate C15 A01 --json 2>"$dir/err" | tr -d '\n ' > "$dir/out"
 grep -q '"headlines":\[{"id":"A01",.*"published":\[1\],"predicted":\[10.99[0-9]*\],"ratio":10.99[0-9]*,"verdict":"met","reason":"' "$dir/out" &&
     grep -q '"id":"C15",.*"predicted":null,"ratio":null,"verdict":"conditionsunknown"' "$dir/out" &&

@@ -79,8 +79,6 @@ cat <<'TEXT'
 `kvcast validate`: what others published, under the conditions that they state. *Order*: within a factor of two, or the direction
 where only that is claimed. C01's tolerance is 40 %, since it divides by 0.14 ms.
 
-| id | claim | published | predicted | ratio | | why |
-|---|---|---|---|---|---|---|
 TEXT
 "$kvcast" validate || exit 1
 cat <<'TEXT'
