@@ -10,8 +10,8 @@
  * align). A page of attention is made as long as one of state, in multiples of 16 tokens, and
  * prefixes resume at its boundaries: 784 tokens with Qwen3.5-27B and bf16 KV. */
 #define VLLM                                                                                       \
-    "vLLM's pool: each running sequence's windows, and two states of its linear layers with prefix " \
-    "caching, else one"
+    "vLLM's pool: each running sequence's windows, and two states of its linear layers with "     \
+    "prefix caching, else one"
 
 /* SGLang gives states 0.9 of what it gives tokens (mamba_full_memory_ratio), and lets a third as
  * many sequences run as there are states (MAMBA_CACHE_SIZE_MAX_RUNNING_REQUESTS_RATIO); windowed
@@ -57,5 +57,7 @@ void kvc_step_kv_room(const struct kvc_step_model *m, bool caching, bool unified
     }
     if (state && vllm && caching && l->layers > l->window_layers + l->linear_layers)
         out->resume_tokens = resume_tokens(m, state);
-    out->source = sglang ? SGLANG : vllm ? VLLM : "each running sequence's windows and one state, assumed";
+    out->source = sglang ? SGLANG
+                  : vllm ? VLLM
+                         : "each running sequence's windows and one state, assumed";
 }

@@ -57,7 +57,8 @@ static void states_are_held_as_engines_do(void **state)
      * size to 784 tokens to ensure that attention page size is >= mamba page size" */
     assert_int_equal(r.resume_tokens, 784);
     assert_int_equal(room_of("Qwen3.5-27B", "vllm", KVC_FP8, true, false).resume_tokens, 1568);
-    /* the same heads as Qwen3.5-35B-A3B, of whose prompt of 1200 tokens vLLM finds 1056 (issue 51250) */
+    /* the same heads as Qwen3.5-35B-A3B, of whose prompt of 1200 tokens vLLM finds 1056 (issue
+     * 51250) */
     assert_int_equal(room_of("Qwen3-Next-80B-A3B", "vllm", KVC_BF16, true, false).resume_tokens,
                      1056);
     r = room_of("Qwen3.5-27B", "vllm", KVC_BF16, false, false);

@@ -70,7 +70,8 @@ static enum kvc_status take(void *user, const struct kvc_headline_result *r)
     struct printer *p = user;
 
     if (!p->json && p->all == 0)
-        puts("| id | claim | published | predicted | ratio | | why |\n|---|---|---|---|---|---|---|");
+        puts("| id | claim | published | predicted | ratio | | why |\n"
+             "|---|---|---|---|---|---|---|");
     p->verdicts[r->verdict]++;
     p->all++;
     if (p->json)

@@ -204,8 +204,8 @@ static void explain_sequences(struct notes *n, const struct kvc_engine *e)
         snprintf(value, sizeof(value), "%.4g MB", (double)(e->sequence_pages * e->page_tokens *
                                                            e->token_bytes) * 1e-6);
         bool given = e->sc->engine.sequence_memory_bytes > 0;
-        assume(n, "engine", "KV beside a sequence's tokens", value, given ? "scenario" : "published",
-               given ? "engine.sequence_memory" : room.source);
+        assume(n, "engine", "KV beside a sequence's tokens", value,
+               given ? "scenario" : "published", given ? "engine.sequence_memory" : room.source);
     }
     if (room.apart_bytes && !e->sc->engine.kv_cache_memory_bytes) {
         snprintf(value, sizeof(value), "%.3g of the room, %.4g MB a running sequence",
@@ -348,9 +348,9 @@ static void warn_sequences(struct notes *n, const struct kvc_engine *e)
     if (!llm->linear_layers || !e->sc->engine.prefix_caching)
         return;
     warn(n, "linear_state",
-         "A prefix of this model is resumed from a state of its linear layers (%.0f MB), kept where "
-         "a step of prefill ended: here hits end at any page, and states of cached prefixes take no "
-         "room.",
+         "A prefix of this model is resumed from a state of its linear layers (%.0f MB), kept "
+         "where a step of prefill ended: here hits end at any page, and states of cached prefixes "
+         "take no room.",
          (double)(llm->linear_state_bytes + llm->linear_conv_bytes) * 1e-6);
     if (room.resume_tokens > e->page_tokens)
         warn(n, "resume_tokens",
@@ -384,12 +384,12 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
              between->value * 1e-9, between->kind);
     if (e->sc->cluster.pp > 1)
         warn(n, "pipeline",
-             "Pipeline stages were held against closed forms only, no served run: batches in flight "
-             "are taken to be of equal size, and the bands are wider.");
+             "Pipeline stages were held against closed forms only, no served run: batches in "
+             "flight are taken to be of equal size, and the bands are wider.");
     if (e->sc->cluster.dp > 1)
         warn(n, "data_parallel",
-             "Data-parallel ranks were held against one served run, over PCIe. Experts are taken to "
-             "be chosen evenly between ranks, and the bands are wider.");
+             "Data-parallel ranks were held against one served run, over PCIe. Experts are taken "
+             "to be chosen evenly between ranks, and the bands are wider.");
 }
 
 /* How far the times can be trusted. */
@@ -398,8 +398,8 @@ static void warn_kernels(struct notes *n, const struct kvc_engine *e)
     const struct kvc_gpu *gpu = kvc_user_gpu(e->user, e->sc->cluster.gpu);
     if (!gpu->kernels_measured && kvc_user_kernels(e->user, gpu, e->sc->engine.backend))
         warn(n, "kernels_of_profile",
-             "Of this GPU (%s) only what the profile measured is known: all other kernels are those "
-             "of %s, as shares of the peaks that the profile states, and the band is wide.",
+             "Of this GPU (%s) only what the profile measured is known: all other kernels are "
+             "those of %s, as shares of the peaks that the profile states, and the band is wide.",
              gpu->name, gpu->kernels_like);
     else if (!gpu->kernels_measured)
         warn(n, "kernels_assumed", "Few or no kernels were measured on this GPU: times are another "
@@ -421,12 +421,12 @@ static void warn_kernels(struct notes *n, const struct kvc_engine *e)
              range->context, range->chunk, range->tokens, range->sequences);
     if (flags & KVC_STEP_SHAPE)
         warn(n, "kernels_between",
-             "A head size, window, format, kind of layer, expert shape or number of GPUs of this run "
-             "was not measured with this engine and GPU: times are taken from the nearest or a "
+             "A head size, window, format, kind of layer, expert shape or number of GPUs of this "
+             "run was not measured with this engine and GPU: times are taken from the nearest or a "
              "closed form, and the bands are those of assumed times.");
     if (flags & KVC_STEP_PAST)
-        warn(n, "prefill_past", "Prefill behind cached tokens is in no public kernel table of these "
-                                "GPUs: its attention is extrapolated, and the band of TTFT wider.");
+        warn(n, "prefill_past", "Prefill behind cached tokens is in no public kernel table of "
+                                "these GPUs: its attention is extrapolated, and the band of TTFT wider.");
 }
 
 static void bands(const struct kvc_engine *e, struct kvc_result *r)
