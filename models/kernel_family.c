@@ -45,7 +45,7 @@ static double number(struct reader *r, const char *column)
     char *end;
     double v = strtod(text, &end);
 
-    if (end == text || !(v >= 0) || !(v < 1e18))
+    if (end == text || *end || !(v >= 0) || !(v < 1e18))
         r->ok = false;
     return v;
 }

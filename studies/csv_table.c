@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "studies/csv_table.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/units.h"
 
 static void copy(char to[KVC_CSV_CELL], const struct kvc_span *from)
 {
@@ -98,6 +101,26 @@ enum kvc_status kvc_csv_table_next(struct kvc_csv_table *t, bool *more, struct k
     }
     for (size_t i = 0; i < t->csv.n_columns; i++)
         copy(t->cell[i], &t->csv.field[i]);
+    return KVC_OK;
+}
+
+enum kvc_status kvc_csv_table_number(struct kvc_csv_table *t, const char *name, double *out,
+                                     struct kvc_error *err)
+{
+    const char *cell = kvc_csv_table_cell(t, name);
+    char text[KVC_CSV_CELL];
+    size_t n;
+
+    cell += strspn(cell, " \t");
+    for (n = strlen(cell); n && strchr(" \t", cell[n - 1]);)
+        n--;
+    snprintf(text, sizeof text, "%.*s", (int)n, cell);
+    if (n && kvc_parse_double(text, name, out, NULL) != KVC_OK)
+        return kvc_fail_at(err, KVC_ERR_INPUT, t->path, t->line, name,
+                           "\"%.40s\" is not a number: write it with a point before decimals, "
+                           "without a unit", text);
+    if (!n)
+        *out = NAN;
     return KVC_OK;
 }
 

@@ -25,6 +25,9 @@ enum kvc_status kvc_csv_table_next(struct kvc_csv_table *t, bool *more, struct k
 bool kvc_csv_table_has(const struct kvc_csv_table *t, const char *name);
 /* A cell of the row; "" where there is no such column. table: a struct kvc_csv_table. */
 const char *kvc_csv_table_cell(void *table, const char *name);
+/* A cell as a number; NAN where it is empty, refused where anything is in it but a number. */
+enum kvc_status kvc_csv_table_number(struct kvc_csv_table *t, const char *name, double *out,
+                                     struct kvc_error *err);
 void kvc_csv_table_close(struct kvc_csv_table *t);
 
 #endif

@@ -55,6 +55,10 @@ cp "$dir/h100_sxm__gemm__vllm__0.1.csv" "$dir/x100__gemm__vllm__1.csv"
 refused "an unknown system is named" 3 "x100" calibrate --kernels "$dir/x100__gemm__vllm__1.csv" -o "$dir/x.json"
 cp "$dir/h100_sxm__gemm__vllm__0.1.csv" "$dir/h100_sxm__gen__vllm__1.csv"
 refused "an unknown family is named" 3 "'gen' is no family" validate --kernels "$dir/h100_sxm__gen__vllm__1.csv"
+awk -F, 'BEGIN { OFS = "," } NR > 1 { $NF = $NF "us" } { print }' "$dir/h100_sxm__gemm__vllm__0.1.csv" > "$dir/h100_sxm__gemm__vllm__0.2.csv"
+"$kvcast" validate --kernels "$dir/h100_sxm__gemm__vllm__0.2.csv" > "$dir/out" 2>&1
+grep -q '^no row to score' "$dir/out" && grep -q 'a number is missing or wrong' "$dir/out"
+report $? "times with a unit are no kernels' milliseconds"
 refused "a profile must be one" 3 "kernel profile" validate --kernels "$dir/rows.csv" --profile "$dir/v.json"
 refused "no such GPU" 2 "no hardware profile" validate --kernels "$dir/rows.csv" --like rtx1
 # Engine rows

@@ -34,6 +34,8 @@ printf 'tokens,tier,ttft_ms\n2048,remote,28.192\n8192,remote,52.768\n16384,remot
 report $? "the shortest and the longest load calibrate a tier, those between are scored"
 refused "loads are calibrated of prefixes only" 2 "calibrate-loads" validate C01 --calibrate-loads
 printf 'tokens,tier,ttft_ms\n1024,tape,50\n' > "$dir/bad.csv"
+printf 'tokens;tier;ttft_ms\n4096;miss;101,5\n' > "$dir/comma.csv"
+refused "a decimal comma is no end of a number" 3 'comma.csv:2:ttft_ms: "101,5" is not a number' validate --prefix "$dir/comma.csv" --model llama-3.1-8b --gpu h100-sxm
 refused "an unknown tier is named" 3 "'tape' is no tier" validate --prefix "$dir/bad.csv" --model llama-3.1-8b --gpu h100-sxm
 printf 'tokens,tier,ttft_ms\n1024,miss,1\n1024,hbm,40\n' >"$dir/first.csv"
 refused "no time below zero" 3 "leave out --calibrate" validate --prefix "$dir/first.csv" --calibrate --model llama-3.1-8b --gpu h100-sxm

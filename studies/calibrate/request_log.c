@@ -2,7 +2,6 @@
 #include "studies/calibrate/request_log.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -16,10 +15,11 @@ enum kvc_status kvc_measured_log_add(struct kvc_measured_log *log, double input,
                                      double ttft_s, double e2e_s, double arrival_s,
                                      const char *path, uint64_t line, struct kvc_error *err)
 {
-    if (!(input >= 1 && input <= UINT32_MAX && output >= 1 && output <= UINT32_MAX))
+    if (!(input >= 1 && input <= UINT32_MAX && output >= 1 && output <= UINT32_MAX) ||
+        input != floor(input) || output != floor(output))
         return kvc_fail_at(err, KVC_ERR_INPUT, path, line, NULL,
-                           "tokens of prompt and answer are missing or no numbers from 1 on: if "
-                           "the request failed, take its row out");
+                           "tokens of prompt and answer are missing or no whole numbers from 1 on: "
+                           "if the request failed, take its row out");
     if (!(ttft_s >= 0) || !(e2e_s >= ttft_s) || !(e2e_s < LONGEST_S))
         return kvc_fail_at(err, KVC_ERR_INPUT, path, line, NULL,
                            "times of first and last token are missing or make no sense (%g s and "
@@ -114,15 +114,6 @@ static enum kvc_status read_json(struct kvc_measured_log *log, const char *path,
 
 /* ---- CSV ---- */
 
-static double cell(struct kvc_csv_table *t, const char *column)
-{
-    const char *text = kvc_csv_table_cell(t, column);
-    char *end;
-    double v = strtod(text, &end);
-
-    return end == text ? NAN : v;
-}
-
 static const char *column_of(const struct kvc_csv_table *t, const char *const *names)
 {
     while (*names && !kvc_csv_table_has(t, *names))
@@ -156,6 +147,29 @@ static enum kvc_status find_columns(const struct kvc_csv_table *t, struct column
                                   "last_token_ts");
 }
 
+/* The columns' numbers; times come out as latencies. */
+static enum kvc_status add_row(struct kvc_measured_log *log, struct kvc_csv_table *t,
+                               const struct columns *c, struct kvc_error *err)
+{
+    bool stated = c->ttft && c->e2e;
+    double input, output, first, last, arrival = NAN;
+    enum kvc_status status = kvc_csv_table_number(t, c->input, &input, err);
+
+    if (status == KVC_OK)
+        status = kvc_csv_table_number(t, c->output, &output, err);
+    if (status == KVC_OK && c->arrival)
+        status = kvc_csv_table_number(t, c->arrival, &arrival, err);
+    if (status == KVC_OK)
+        status = kvc_csv_table_number(t, stated ? c->ttft : c->first, &first, err);
+    if (status == KVC_OK)
+        status = kvc_csv_table_number(t, stated ? c->e2e : c->last, &last, err);
+    if (status != KVC_OK)
+        return status;
+    return kvc_measured_log_add(log, input, output, stated ? first / 1e3 : first - arrival,
+                                stated ? last / 1e3 : last - arrival, arrival, t->path, t->line,
+                                err);
+}
+
 static enum kvc_status read_csv(struct kvc_measured_log *log, const char *path,
                                 struct kvc_error *err)
 {
@@ -171,13 +185,8 @@ static enum kvc_status read_csv(struct kvc_measured_log *log, const char *path,
         if (status != KVC_OK || !more)
             break;
         const char *outcome = kvc_csv_table_cell(&t, "outcome");
-        double arrival = c.arrival ? cell(&t, c.arrival) : NAN;
-        bool stated = c.ttft && c.e2e;
-        double ttft = stated ? cell(&t, c.ttft) / 1e3 : cell(&t, c.first) - arrival;
-        double e2e = stated ? cell(&t, c.e2e) / 1e3 : cell(&t, c.last) - arrival;
         if (!*outcome || strcmp(outcome, "completed") == 0)
-            status = kvc_measured_log_add(log, cell(&t, c.input), cell(&t, c.output), ttft, e2e,
-                                          arrival, path, t.line, err);
+            status = add_row(log, &t, &c, err);
     }
     kvc_csv_table_close(&t);
     return status;

@@ -2,7 +2,6 @@
 #include "studies/served/prefix_study.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -13,25 +12,30 @@ static enum kvc_status predict(struct kvc_prefix_study *s, struct kvc_csv_table 
                                const struct kvc_scenario *scenario, struct kvc_error *err)
 {
     const char *tier = kvc_csv_table_cell(t, "tier");
-    double ms = strtod(kvc_csv_table_cell(t, seconds ? "ttft_p50_s" : "ttft_ms"), NULL) *
-                (seconds ? 1e3 : 1);
-    unsigned long tokens = strtoul(kvc_csv_table_cell(t, "tokens"), NULL, 10);
+    double ttft, tokens;
+    enum kvc_status status =
+        kvc_csv_table_number(t, seconds ? "ttft_p50_s" : "ttft_ms", &ttft, err);
     struct kvc_request_result r;
     enum kvc_probe_tier which;
 
+    if (status == KVC_OK)
+        status = kvc_csv_table_number(t, "tokens", &tokens, err);
+    if (status != KVC_OK)
+        return status;
     if (!kvc_probe_tier_parse(tier, &which))
         return kvc_fail_at(err, KVC_ERR_INPUT, t->path, t->line, "tier",
                            "'%.40s' is no tier; miss, hbm, dram or remote", tier);
-    if (!(ms > 0) || tokens < 16 || tokens > 1u << 24)
+    if (!(ttft > 0) || !(tokens >= 16 && tokens <= 1u << 24))
         return kvc_fail_at(err, KVC_ERR_INPUT, t->path, t->line, NULL,
                            "tokens (16 or more) or the TTFT are missing or make no sense");
     if (!kvc_grow((void **)&s->row, &s->cap, s->n + 1, sizeof *s->row))
         return kvc_fail_nomem(err);
-    enum kvc_status status = kvc_probe(&r, scenario, which, (uint32_t)tokens, err);
+    status = kvc_probe(&r, scenario, which, (uint32_t)tokens, err);
     if (status != KVC_OK)
         return status;
     struct kvc_prefix_row *row = &s->row[s->n++];
-    *row = (struct kvc_prefix_row){.tokens = (uint32_t)tokens, .measured_ms = ms, .which = which,
+    *row = (struct kvc_prefix_row){.tokens = (uint32_t)tokens, .which = which,
+                                   .measured_ms = ttft * (seconds ? 1e3 : 1),
                                    .predicted_ms = (double)r.ttft_ns / 1e6};
     snprintf(row->tier, sizeof row->tier, "%.31s", tier);
     return KVC_OK;
