@@ -201,6 +201,10 @@ static int run(struct kvc_cli *cli)
     const char *paths[64], *out = kvc_calibrate_output(cli);
     size_t n = kvc_cli_count(cli);
 
+    for (size_t i = 0; i < n && out; i++)
+        if (kvc_cli_same_file(kvc_cli_argument(cli, i), out))
+            return kvc_cli_usage(cli, "-o %s would overwrite the measurements in it; give another "
+                                 "file", out);
     if (kvc_cli_value(cli, "rows"))
         return n || kvc_cli_flag(cli, "kernels")
                    ? kvc_cli_usage(cli, "--rows takes one file and goes with no other")

@@ -132,6 +132,13 @@ refused "without arrivals the traffic must be named" 3 "name the traffic with --
 
 awk -F, 'BEGIN { OFS = "," } NR > 1 { $3 /= 1000; $4 /= 1000 } { print }' "$dir/late.csv" > "$dir/seconds.csv"
 refused "seconds where milliseconds belong are told" 3 "seconds.csv: its requests were .* times faster" calibrate --requests "$dir/seconds.csv" --trace "$dir/run.jsonl" $served -o "$dir/x.json"
+refused "two runs at once" 2 "--requests twice" calibrate --requests "$dir/times.csv" --requests "$dir/late.csv" $served -o "$dir/x.json"
+tr ',.' ';,' < "$dir/late.csv" > "$dir/comma.csv"
+refused "a decimal comma is no end of a number" 3 'comma.csv:2:ttft_ms: ".*,.*" is not a number: write it with a point' calibrate --requests "$dir/comma.csv" --trace "$dir/run.jsonl" $served -o "$dir/x.json"
+sed '2s/$/ms/' "$dir/late.csv" > "$dir/unit.csv"
+refused "nor is a unit" 3 'unit.csv:2:e2e_ms: ".*ms" is not a number' calibrate --requests "$dir/unit.csv" --trace "$dir/run.jsonl" $served -o "$dir/x.json"
+sed '4s/^[0-9]*/&.5/' "$dir/late.csv" > "$dir/half.csv"
+refused "half a token is none" 3 "half.csv:4: .*no whole numbers" calibrate --requests "$dir/half.csv" --trace "$dir/run.jsonl" $served -o "$dir/x.json"
 sed '5s/,[0-9.]*,[0-9.]*$/,0,0/' "$dir/late.csv" > "$dir/zero.csv"
 refused "a first token after no time at all is none" 3 "zero.csv: request 4 of 90 had its first token after 0 ms" calibrate --requests "$dir/zero.csv" --trace "$dir/run.jsonl" $served -o "$dir/x.json"
 "$kvcast" calibrate "$dir/fio.json" "$dir/fio.json" -o "$dir/twice.json" > "$dir/out" 2> "$dir/err" && grep -q 'fio.json: 16 of 16 rows stood in fio.json already' "$dir/out" &&
@@ -209,11 +216,14 @@ refused "kernels of no GPU" 2 "name.* with --gpu\|say which with --gpu" calibrat
 
 refused "one scrape tells nothing" 2 "two scrapes" calibrate --prometheus "$dir/m0" $served -o "$dir/x.json"
 refused "scrapes in the wrong order" 3 "in order of time" calibrate --prometheus "$dir/m1" --prometheus "$dir/m0" $served -o "$dir/x.json"
+cat "$dir/m0" "$dir/m1" > "$dir/both"
+refused "two scrapes in one file" 3 "both:[0-9]*: .* stands here a second time" calibrate --prometheus "$dir/m0" --prometheus "$dir/both" $served -o "$dir/x.json"
 refused "no scrape at all" 3 "no metric of vLLM" calibrate --prometheus "$dir/nvb.txt" --prometheus "$dir/m0" $served -o "$dir/x.json"
 refused "what was served must be named" 2 "no model is named" calibrate --prometheus "$dir/m0" --prometheus "$dir/m1" -o "$dir/x.json"
 refused "nothing to fit to" 2 "nothing to fit to" calibrate -o "$dir/x.json"
 refused "no place for the profile" 2 "-o PROFILE.json" calibrate "$dir/fio.json"
 refused "a place that can't be" 1 "/nonexistent" calibrate "$dir/fio.json" -o /nonexistent/x.json
+refused "over its own input" 2 "would overwrite the measurements" calibrate "$dir/fio.json" "$dir/nvb.txt" -o "$dir/nvb.txt"
 refused "no such link" 2 "did you mean nvme-gen4-x4" calibrate "$dir/fio.json" --link fio=nvme-gen4 -o "$dir/x.json"
 refused "no such tool" 2 "no tool is called" calibrate "$dir/fio.json" --link dd=nvme-gen4-x4 -o "$dir/x.json"
 refused "another tool's output" 3 "does not look like" calibrate --fio "$dir/nvb.txt" -o "$dir/x.json"

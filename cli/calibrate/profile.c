@@ -258,6 +258,8 @@ static int check_usage(const struct kvc_cli *cli, const char *out, double *depth
                              "--kernels or --rows");
     if (kvc_cli_value(cli, "requests") && kvc_cli_value(cli, "prometheus"))
         return kvc_cli_usage(cli, "--requests tells more than --prometheus: give one of them");
+    if (kvc_cli_nth(cli, "requests", 1))
+        return kvc_cli_usage(cli, "--requests twice: one run at a time, its requests in one file");
     if (text && (kvc_parse_u64(text, "queue-depth", &n, NULL) != KVC_OK || n < 1 || n > 1000000))
         return kvc_cli_usage(cli, "--queue-depth %s: a whole number from 1 on is expected", text);
     *depth = (double)n;

@@ -88,6 +88,8 @@ struct scan {
     const char *served; /* NULL: any, but one */
     size_t rank[KVC_METRICS]; /* of the name that a value came from */
     bool any;
+    const char *series; /* the first that counted, with its labels: it stands once in a scrape */
+    size_t n_series;
 };
 
 static bool is_named(const char *text, size_t n, const char *name)
@@ -268,6 +270,11 @@ static enum kvc_status take_line(struct scan *s, const char *text, size_t n, uin
     const char *value = name + k;
     if (*value == '{')
         value = read_labels(value + 1, end, &l);
+    size_t n_series = (size_t)(value - text);
+    if (s->any && n_series == s->n_series && memcmp(text, s->series, n_series) == 0)
+        return kvc_fail_at(err, KVC_ERR_INPUT, s->out->path, line, NULL,
+                           "%.*s stands here a second time: put each scrape in a file of its own",
+                           (int)k, name);
     value += strspn(value, " \t");
     if (is_named(name, k, "time_to_first_token_seconds_created") && value < end)
         take_start(s, value);
@@ -278,6 +285,10 @@ static enum kvc_status take_line(struct scan *s, const char *text, size_t n, uin
                              ? take_metric(s, engine, m, rank, &l, value, line, err)
                              : kvc_fail_at(err, KVC_ERR_INPUT, s->out->path, line, m->names[rank],
                                            "has no value");
+    if (s->any && !s->series) {
+        s->series = text;
+        s->n_series = n_series;
+    }
     return status;
 }
 
