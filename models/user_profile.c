@@ -29,7 +29,7 @@ const struct kvc_user_figure kvc_user_link_figures[] = {
     {LINK(write_bytes_per_s), 1e3, 1e15},
     {LINK(latency_ns), 0, 60e9},
     {LINK(per_op_ns), 0, 60e9},
-    {LINK(queue_depth), 0, 1e6},
+    {LINK(queue_depth), 1, 1e6},
     {LINK(both_bytes_per_s), 0, 1e15},
     {LINK(op_latency_ns), 0, 60e9},
     {LINK(ops_per_s), 0, 1e12},

@@ -62,6 +62,9 @@ static void what_is_wrong_is_named(void **state)
         {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"gds\", "
          "\"read_bytes_per_s\": " FIGURE("0") "}]}",
          "read_bytes_per_s", "between"},
+        {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"gds\", \"queue_depth\": "
+         FIGURE("0.3") "}]}",
+         "queue_depth", "0.3 is not between 1"},
         {"{\"schema\": \"kvcast.profile.v1\", \"engines\": [{\"backend\": \"vlm\"}]}", "backend",
          "did you mean vllm"},
         {"{\"schema\": \"kvcast.profile.v1\", \"engines\": [{\"backend\": \"vllm\", "
