@@ -301,7 +301,10 @@ enum kvc_status kvc_step_build_attention(struct kvc_step_model *m, struct kvc_er
     struct attention a = {.n = 0};
 
     if (!find_kinds(m, &a))
-        return kvc_fail(err, KVC_ERR_UNSUPPORTED, "no attention times for %s", m->gpu.id);
+        return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "cluster.gpu",
+                           "attention like that of %s was measured neither on %s nor on a GPU like "
+                           "it; take another ('kvcast show hardware' lists them)",
+                           m->llm.name, m->gpu.id);
     m->linear_measured = m->llm.linear_layers &&
                          kvc_kernels_linear(m->kernels, &m->llm, m->tp, false, &a.decode) &&
                          kvc_kernels_linear(m->kernels, &m->llm, m->tp, true, &a.prefill);
