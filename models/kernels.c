@@ -65,8 +65,9 @@ enum kvc_status kvc_kernels_load(struct kvc_kernels **out, const struct kvc_gpu 
         kvc_kernels_destroy(k);
         if (status != KVC_OK)
             return kvc_fail_nomem(err);
-        return kvc_fail(err, KVC_ERR_UNSUPPORTED, "no kernel times of '%s' for %s", backend,
-                        gpu->id);
+        return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "engine.backend",
+                           "no kernel times of %s were measured on %s or a GPU like it; take "
+                           "another backend or GPU", backend, gpu->id);
     }
     *out = k;
     return KVC_OK;

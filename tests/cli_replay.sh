@@ -108,6 +108,10 @@ report $? "--strict stops at the first with file and line"
 rc=$?
 [ $rc != 0 ] && [ -s err ] && [ ! -s x.json ]
 report $? "a model that does not fit the GPU is refused with a reason (exit $rc)"
+refused "a share of memory below the weights" 3 "raise .*engine.gpu_memory_utilization" \
+    replay log.jsonl --model llama-3.1-8b --gpu h100-sxm --engine.gpu_memory_utilization 0.1
+refused "a backend without kernels there" 3 "engine.backend: no kernel times of trtllm" \
+    replay log.jsonl --model llama-3.1-8b --gpu rtx-4090 --engine.backend trtllm
 refused "DRAM is not staged in itself" 2 "tiers.dram.staged: dram is host memory" \
     replay log.jsonl --model llama-3.1-8b --gpu h100-sxm --dram 1GiB --tiers.dram.staged true
 refused "KV of less than two pages names its key" 3 "^kvcast: engine.kv_cache_memory: holds less" \
