@@ -162,11 +162,14 @@ static double wave_ns(const struct kvc_step_model *m, const struct kind *k, doub
     return m->llm.kv_lora_rank ? 0 : pair_ns(k, q) * 64 * waves * processors / heads;
 }
 
-/* What a past of as many tokens as the window adds: a chunk no longer begins with few keys. */
+/* What a past of as many tokens as the window adds: a chunk no longer begins with few keys, and
+ * where keys are selected, the sparse kernel serves it whole, however short. */
 static double window_ns(const struct kind *k, double q)
 {
     double missing = q < k->keys ? q * (k->keys - q / 2) : k->keys * k->keys / 2;
 
+    if (k->selected_ns > 0 && q <= k->keys)
+        return k->selected_ns * q * k->keys - base_ns(k, 1, q);
     return (k->selected_ns > 0 ? k->selected_ns : pair_ns(k, 0)) * missing;
 }
 
@@ -175,11 +178,12 @@ static bool fill_prefill(struct kvc_step_model *m, const struct attention *a)
     struct kvc_token_table *const table[] = {&m->alone, &m->eight, &m->past, &m->waves,
                                              &m->capped};
     const size_t tables = sizeof table / sizeof table[0];
+    const size_t knots = 17 + (KVC_MAX_STEP_TOKENS - 16) / 16;
 
     for (size_t i = 0; i < tables; i++)
         if (!kvc_token_table_init(table[i], KVC_MAX_STEP_TOKENS))
             return false;
-    for (size_t i = 1; i < 17 + (KVC_MAX_STEP_TOKENS - 16) / 16; i++) {
+    for (size_t i = 1; i < knots; i++) {
         double q = kvc_token_table_knot(i);
         for (size_t j = 0; j < a->n; j++) {
             const struct kind *k = &a->kind[j];
@@ -203,8 +207,9 @@ static bool fill_prefill(struct kvc_step_model *m, const struct attention *a)
         m->eight.ns[i] += a->index_ns_per_pair * q * q / 2;
         m->past.ns[i] += a->index_ns_per_pair * q;
     }
+    /* Only with what a chunk takes by itself does what a window's past adds never fall. */
     for (size_t i = 0; i < tables; i++)
-        if (!kvc_token_table_finish(table[i], 0))
+        if (!kvc_token_table_finish(table[i], table[i] == &m->capped ? knots - 1 : 0))
             return false;
     if (a->linear_layers > 0)
         m->prefill_fixed += a->linear_layers * linear_launch_ns(&a->prefill);

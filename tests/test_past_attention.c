@@ -187,6 +187,27 @@ static void chunks_share_the_machine(void **state)
     kvc_step_model_destroy(m);
 }
 
+/* The sparse kernel serves a chunk behind as many tokens as it selects, however short it is: two
+ * halves of it take no less than the whole, and of attention about as much. */
+static void halves_are_no_faster_where_keys_are_selected(void **state)
+{
+    static const char *const llms[] = {"DeepSeek-V3.2", "GLM-5"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct kvc_step_model *m = build(llms[i], "h200_sxm");
+        for (uint32_t q = 128; q <= 8192; q *= 2) {
+            const struct kvc_chunk whole = {q, 20000}, half = {q / 2, 20000};
+            double one = kvc_step_attention(m, &whole, 1, 0, 0) - m->prefill_fixed;
+            double two = 2 * (kvc_step_attention(m, &half, 1, 0, 0) - m->prefill_fixed);
+            assert_true(2 * step_ns(m, &half, 1) >= step_ns(m, &whole, 1));
+            if (!(fabs(two / one - 1) < 0.03))
+                fail_msg("%s, %u tokens: two halves take %.2f of the whole", llms[i], q, two / one);
+        }
+        kvc_step_model_destroy(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +215,7 @@ int main(void)
         cmocka_unit_test(decodes_beside_a_prompt_cost_what_was_measured),
         cmocka_unit_test(few_queries_pay_for_a_whole_tile),
         cmocka_unit_test(chunks_share_the_machine),
+        cmocka_unit_test(halves_are_no_faster_where_keys_are_selected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
