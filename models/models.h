@@ -209,9 +209,9 @@ uint64_t kvc_step_spacing_ns(const struct kvc_step_model *model, const struct kv
 
 /* A stretch of pure decode steps of n sequences: while the total context stays at or below
  * context_end, a step at context c costs c0 + c1 * c. Fixed point, so that sums are exact:
- * c0 in 2^-16 ns, c1 in 2^-48 ns per token. host_ns as above, of each step. */
+ * c0 in 2^-16 ns, c1 in 2^-40 ns per token (up to 8 ms). host_ns as above, of each step. */
 struct kvc_decode_cost {
-    int64_t c0_q16, c1_q48;
+    int64_t c0_q16, c1_q40;
     uint64_t context_end;
     uint64_t host_ns;
 };

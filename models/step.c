@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 
 #define Q16 65536.0
-#define Q48 281474976710656.0
+#define Q40 1099511627776.0
 
 static double decode_attention(const struct kvc_step_model *m, uint32_t n, uint64_t context)
 {
@@ -162,7 +162,7 @@ void kvc_decode_cost_set(struct kvc_decode_cost *out, double c0, double c1, uint
                          double host)
 {
     out->c0_q16 = (int64_t)(c0 * Q16 + (c0 < 0 ? -0.5 : 0.5));
-    out->c1_q48 = (int64_t)(c1 * Q48 + 0.5);
+    out->c1_q40 = (int64_t)(c1 * Q40 + 0.5);
     out->context_end = context_end;
     out->host_ns = (uint64_t)(host + 0.5);
 }

@@ -207,7 +207,7 @@ static void stretches_follow_the_step(void **state)
             for (int i = 0; i < 2; i++) {
                 uint64_t at = i ? end : context;
                 double line = (double)cost.c0_q16 / 65536 +
-                              (double)cost.c1_q48 / 281474976710656.0 * (double)at;
+                              (double)cost.c1_q40 / 1099511627776.0 * (double)at;
                 assert_true(fabs(line - step_ns(m, n, at)) < 2 + 1e-6 * line);
             }
         }

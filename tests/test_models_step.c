@@ -56,6 +56,7 @@ static const struct combination {
     {"gpt-oss-120b", "h100_sxm", KVC_MXFP4, KVC_BF16, 2},
     {"Qwen3-235B-A22B", "h200_sxm", KVC_FP8, KVC_FP8, 4},
     {"DeepSeek-V3", "h200_sxm", KVC_FP8, KVC_BF16, 8},
+    {"DeepSeek-R1", "l40s", KVC_BF16, KVC_BF16, 4}, /* 88 us a token from 64 tokens to 96 */
     {"Gemma-3-27B", "h100_sxm", KVC_BF16, KVC_BF16, 1},
     {"Qwen3.5-27B", "b200_sxm", KVC_FP8, KVC_FP8, 2},
     {"Nemotron-3-Nano-30B-A3B", "h100_sxm", KVC_BF16, KVC_BF16, 1},
@@ -135,9 +136,9 @@ static void more_work_is_never_faster(void **state)
 
 static uint64_t cost_ns(const struct kvc_decode_cost *c, uint64_t context)
 {
-    __int128 q48 =
-        (__int128)c->c0_q16 * ((__int128)1 << 32) + (__int128)c->c1_q48 * (__int128)context;
-    return (uint64_t)((q48 + ((__int128)1 << 47)) >> 48);
+    __int128 q40 =
+        (__int128)c->c0_q16 * ((__int128)1 << 24) + (__int128)c->c1_q40 * (__int128)context;
+    return (uint64_t)((q40 + ((__int128)1 << 39)) >> 40);
 }
 
 /* The fixed-point stretch and the plain estimate are one function. */
@@ -148,8 +149,10 @@ static void stretch_agrees_with_the_step(void **state)
     for (size_t i = 0; i < COMBINATIONS; i++) {
         struct kvc_step_model *m = combination(i);
         for (int k = 0; k < 4000; k++) {
-            uint32_t n = 1 + (uint32_t)kvc_rng_below(&rng, k % 2 ? 64 : 3000);
-            uint64_t context = kvc_rng_below(&rng, k % 3 ? n * 2048ull : 50000000);
+            uint32_t n = 1 + (uint32_t)kvc_rng_below(&rng, k % 4 == 0 ? 3 : k % 2 ? 64 : 3000);
+            uint64_t context = kvc_rng_below(&rng, k % 4 == 0   ? 128
+                                                   : k % 3 != 0 ? n * 2048ull
+                                                                : 50000000);
             struct kvc_decode_cost c;
             uint64_t host, step = kvc_step_ns(m, NULL, 0, n, context, n, &host);
             kvc_step_decode(m, n, context, &c);
@@ -181,13 +184,13 @@ static void stretch_sums_exactly(void **state)
         kvc_step_decode(m, n, context, &c);
         assert_true(context + n * k <= c.context_end);
         for (uint64_t j = 0; j < k; j++) {
-            added += ((__int128)c.c0_q16 << 32) + (__int128)c.c1_q48 * (__int128)(context + n * j);
+            added += ((__int128)c.c0_q16 << 24) + (__int128)c.c1_q40 * (__int128)(context + n * j);
             plain += kvc_step_ns(m, NULL, 0, n, context + n * j, n, NULL);
         }
-        closed = (((__int128)c.c0_q16 << 32) * (__int128)k) +
-                 (__int128)c.c1_q48 * (__int128)(k * context + n * (k * (k - 1) / 2));
+        closed = (((__int128)c.c0_q16 << 24) * (__int128)k) +
+                 (__int128)c.c1_q40 * (__int128)(k * context + n * (k * (k - 1) / 2));
         assert_true(added == closed);
-        int64_t sum = (int64_t)(closed >> 48), difference = sum - (int64_t)plain;
+        int64_t sum = (int64_t)(closed >> 40), difference = sum - (int64_t)plain;
         assert_true(difference <= (int64_t)k && difference >= -(int64_t)k);
         kvc_step_model_destroy(m);
     }

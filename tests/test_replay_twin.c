@@ -31,7 +31,7 @@ static void toy_decode(const void *user, uint32_t n, uint64_t context, struct kv
 {
     (void)user;
     out->c0_q16 = (5000000 + 15004 * (int64_t)n) * 65536 + 1;
-    out->c1_q48 = ((int64_t)101 << 48) + 3;
+    out->c1_q40 = ((int64_t)101 << 40) + 3;
     out->context_end = context | 63;
     out->host_ns = 500;
 }

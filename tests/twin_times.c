@@ -90,7 +90,7 @@ uint64_t times_decode(struct twin *tw, struct replica *rep, uint32_t n, uint64_t
                 reqs_push(&rep->members, rep->running.at[i]);
     }
     rep->stretch = true;
-    rep->sum += (i128)rep->cost.c0_q16 * ((i128)1 << 32) + (i128)rep->cost.c1_q48 * (i128)context;
+    rep->sum += (i128)rep->cost.c0_q16 * ((i128)1 << 24) + (i128)rep->cost.c1_q40 * (i128)context;
     *host = rep->cost.host_ns;
-    return rep->t0 + (uint64_t)((rep->sum + ((i128)1 << 47)) >> 48);
+    return rep->t0 + (uint64_t)((rep->sum + ((i128)1 << 39)) >> 40);
 }

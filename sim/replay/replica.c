@@ -115,8 +115,8 @@ static uint64_t step_end(const struct kvc_replica *r, uint64_t s)
     uint64_t i = s - r->anchor_step;
     i128 tokens = (i128)i * (i128)r->anchor_context +
                   (i128)r->anchor_n * ((i128)i * (i128)(i - 1) / 2);
-    i128 sum = ((i128)r->cost.c0_q16 * (i128)i) * ((i128)1 << 32) + (i128)r->cost.c1_q48 * tokens;
-    return r->anchor_ns + (uint64_t)((sum + ((i128)1 << 47)) >> 48);
+    i128 sum = ((i128)r->cost.c0_q16 * (i128)i) * ((i128)1 << 24) + (i128)r->cost.c1_q40 * tokens;
+    return r->anchor_ns + (uint64_t)((sum + ((i128)1 << 39)) >> 40);
 }
 
 /* The step under way at time t, counted as finished steps at its end: the first that ends at t or
