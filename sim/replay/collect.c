@@ -338,6 +338,7 @@ enum kvc_status kvc_collect(struct kvc_engine *e, struct kvc_result **out, struc
 {
     struct kvc_result *r = kvc_calloc(1, sizeof(*r));
     uint64_t *v = kvc_malloc(e->trace->n_requests, 4 * sizeof(*v));
+    struct kvc_trace_stats stats;
     enum kvc_status st = r && v ? KVC_OK : kvc_fail_nomem(err);
     if (st == KVC_OK) {
         r->requests = e->results;
@@ -367,8 +368,11 @@ enum kvc_status kvc_collect(struct kvc_engine *e, struct kvc_result **out, struc
         st = collect_bounds(e, r, err);
     if (st == KVC_OK) {
         kvc_collect_cost(e, r);
-        st = kvc_collect_explain(e, r, err);
+        kvc_trace_stats(e->trace, &stats);
+        st = kvc_collect_explain(e, &stats, r, err);
     }
+    if (st == KVC_OK)
+        st = kvc_collect_trust(e, &stats, r, err);
     kvc_free(v);
     if (st != KVC_OK) {
         kvc_result_destroy(r);

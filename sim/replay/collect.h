@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The parts of the result record, each in its file: collect.c (counts, latencies, tiers, links),
- * collect_series.c, collect_tenants.c, cost.c (money), explain.c (assumptions, warnings, bands). */
+ * collect_series.c, collect_tenants.c, cost.c (money), explain.c (what it rests on), trust.c (how
+ * far it can be trusted). */
 #ifndef KVC_SIM_COLLECT_H
 #define KVC_SIM_COLLECT_H
 
@@ -20,7 +21,10 @@ enum kvc_status kvc_collect_tenants(struct kvc_engine *e, struct kvc_result *r, 
 enum kvc_status kvc_collect_what_if(struct kvc_engine *e, const char *noisy,
                                     struct kvc_result *result, struct kvc_error *err);
 void kvc_collect_cost(const struct kvc_engine *e, struct kvc_result *r);
-enum kvc_status kvc_collect_explain(const struct kvc_engine *e, struct kvc_result *r,
-                                    struct kvc_error *err);
+/* Assumptions; and warnings and bands, of latencies that are known. */
+enum kvc_status kvc_collect_explain(const struct kvc_engine *e, const struct kvc_trace_stats *stats,
+                                    struct kvc_result *r, struct kvc_error *err);
+enum kvc_status kvc_collect_trust(const struct kvc_engine *e, const struct kvc_trace_stats *stats,
+                                  struct kvc_result *r, struct kvc_error *err);
 
 #endif

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Shared by the files of the replay: one run's state. docs/replay.md defines what it does.
  *
- *   replay.c   event loop, arrivals, routing (replay_setup.c: what a run starts with)
+ *   replay.c   the call: checks, one run and those it is held against, the result
+ *   engine.c   a run's event loop (engine_setup.c: what it starts with)
+ *   requests.c they arrive, are sent to a replica, and end
  *   replica.c  one engine instance: accounts a step, jumps over decoding
  *   schedule.c what its next step computes, and the pages for it (waiting.c: who is admitted next)
  *   tiers.c    tiers below HBM: lookup, loads, stores (tiers_setup.c: their links and pools;
  *              tiers_admission.c: what they refuse; tiers_links.c: transfers)
  *   misses.c   what a request hit, and one cause for each token that it did not
- *   collect*.c the result record; explain.c what it rests on, cost.c what it costs
+ *   collect*.c the result record; cost.c what it costs, explain.c what it rests on, trust.c how
+ *              far it can be trusted
  *
  * They stand on pool*.c (KV that is held, cached and goes), links*.c (flows that share links),
  * tenants*.c (rules) and meter.c, timeline.c (levels over time), which know no engine.
@@ -54,7 +57,7 @@ struct kvc_job {
     uint64_t order;             /* admission sequence; identifies this admission */
     uint64_t queued_ns, parked_ns, first_scheduled_ns;
     uint64_t host_ns;           /* of the steps that computed for it */
-    uint64_t late_ns;           /* after a round's end: its batch is behind others in the pipeline */
+    uint64_t late_ns;           /* after a round's end: its batch is behind in the pipeline */
     uint32_t prev, next;        /* running list or a queue */
     uint32_t loads;             /* transfers it waits for */
     uint32_t load_tokens;       /* T */
@@ -97,11 +100,11 @@ struct kvc_replica {
     uint32_t id, node;
     struct kvc_pool pool;
     struct kvc_queue waiting, ready, running;
-    struct kvc_queue unheard; /* came when the step after the one under way was planned already .. */
+    struct kvc_queue unheard; /* came when the step after that under way was planned already .. */
     uint32_t unheard_before;  /* .. so many of them before the one under way began */
     struct kvc_ordering *order; /* NULL: first come, first served */
     bool ranks_change;          /* its, while requests wait */
-    uint32_t ranked, front;     /* how many waited when ranks were last asked, who was in front .. */
+    uint32_t ranked, front;     /* how many waited when ranks were last asked, who was first .. */
     bool unranked;              /* .. and whether somebody came or may find another hit since */
     uint64_t heeded[1 + KVC_LOWER_TIERS]; /* changes of its pools that those who wait know of */
     uint32_t parked, on_the_way;
@@ -123,11 +126,11 @@ struct kvc_replica {
     bool alone;              /* the step computes prompts only: decodes wait */
     bool blocked;            /* nobody is admitted before something changes */
     bool looked;             /* since the one in front was looked up and didn't fit */
-    uint64_t promised;       /* pages that parked and ready jobs may still take (KVC_RESERVE_FULL) */
+    uint64_t promised;       /* pages parked and ready jobs may still take (KVC_RESERVE_FULL) */
     double output_ratio;     /* share of outputs that room is kept for (KVC_RESERVE_ESTIMATED) .. */
     uint64_t ratio_step;     /* .. as of that step; it falls from there */
     uint64_t mixed_host_ns;
-    uint32_t *chunk_jobs;    /* jobs with a prefill chunk in the step under way, in running order */
+    uint32_t *chunk_jobs;    /* with a prefill chunk in the step under way, in running order */
     size_t n_chunks, cap_chunks;
 
     /* Anchor of the decode stretch. */
@@ -208,6 +211,7 @@ struct kvc_engine {
     bool model_is_lent; /* by the run that this one is compared with, or by the caller */
     struct kvc_router router;
     struct kvc_routing routing;
+    struct kvc_kv_room room; /* as the model's engine shares it out */
     uint64_t router_rng, front_ns, token_bytes;
     uint32_t block_tokens, page_tokens;
     uint64_t sequence_pages; /* that a running request holds beside its tokens' */
@@ -280,22 +284,25 @@ struct kvc_engine {
     bool late;                  /* the next event is beyond what is replayed */
 };
 
-/* A run: trace, sc and options are the caller's; then open, next until it is false, close (also
- * when open fails). next takes one event; false: nothing is left to do. */
+/* A run: trace, sc and options are the caller's; then run, or open and next until it is false; and
+ * close, also when the others fail. next takes one event; false: nothing is left to do. */
+enum kvc_status kvc_engine_run(struct kvc_engine *e, struct kvc_error *err);
 enum kvc_status kvc_engine_open(struct kvc_engine *e, struct kvc_error *err);
 bool kvc_engine_next(struct kvc_engine *e);
-/* Why a run with nomem stops: a policy may have broken the rules. */
-enum kvc_status kvc_engine_error(const struct kvc_engine *e, struct kvc_error *err);
 void kvc_engine_close(struct kvc_engine *e);
 
+/* The path that ends at leaf, in scratch row row; valid until the row is used again. */
+struct kvc_path kvc_engine_path(struct kvc_engine *e, uint32_t leaf, uint32_t row);
+/* The replica becomes due at time_ns, or its due time changes. KVC_TIME_NONE: not due. */
+void kvc_engine_due(struct kvc_engine *e, struct kvc_replica *r, uint64_t time_ns);
+
+/* requests.c */
+void kvc_engine_arrive(struct kvc_engine *e, uint32_t request);
+/* The first of those on the way comes to its replica. */
+void kvc_engine_routed(struct kvc_engine *e);
 /* So many prompt tokens of a request were missed for cause. */
 void kvc_engine_missed(struct kvc_engine *e, uint32_t request, enum kvc_miss_cause cause,
                        uint64_t tokens);
-/* The path that ends at leaf, in scratch row row; valid until the row is used again. */
-struct kvc_path kvc_engine_path(struct kvc_engine *e, uint32_t leaf, uint32_t row);
-uint32_t kvc_engine_job_new(struct kvc_engine *e);
-/* The replica becomes due at time_ns, or its due time changes. KVC_TIME_NONE: not due. */
-void kvc_engine_due(struct kvc_engine *e, struct kvc_replica *r, uint64_t time_ns);
 /* The request of a job that ended leaves; frees the job. */
 void kvc_engine_ended(struct kvc_engine *e, uint32_t job, enum kvc_outcome outcome);
 
@@ -317,7 +324,7 @@ void kvc_job_lookup(struct kvc_engine *e, const struct kvc_replica *r, const str
 uint32_t kvc_replica_usable(const struct kvc_engine *e, uint32_t reach, uint32_t known);
 
 /* tiers.c */
-struct kvc_reach { /* how far each tier takes a request; tiers[i] serves [start[i], end[i]) blocks */
+struct kvc_reach { /* how far each tier takes a request; tier i serves blocks [start[i], end[i]) */
     uint32_t hbm;  /* blocks */
     uint32_t usable;
     uint32_t total; /* blocks over all tiers */
@@ -357,7 +364,8 @@ enum kvc_status kvc_tier_admissions(const struct kvc_engine *e, struct kvc_tier 
                                     struct kvc_error *err);
 void kvc_tier_admissions_clear(struct kvc_tier *tier);
 enum kvc_status kvc_tiers_admission_error(const struct kvc_engine *e, struct kvc_error *err);
-/* A request is admitted or parked for the first time: the tiers of its replica see what it asks for. */
+/* A request is admitted or parked for the first time: the tiers of its replica see what it asks
+ * for. */
 void kvc_tiers_ask(struct kvc_engine *e, const struct kvc_replica *r, uint32_t request);
 /* Up to which block of a piece that a store offers the tier takes it, at most piece.to; what it
  * lacks of the others is counted as refused. */
@@ -374,8 +382,8 @@ bool kvc_tiers_move_on(struct kvc_engine *e, uint32_t transfer);
 void kvc_tiers_move_down(struct kvc_engine *e, uint32_t transfer, uint64_t bytes, bool from_above);
 
 /* tiers_setup.c */
-/* The link of a tier (NULL: of host memory without one), its operations and devices. false: none of
- * that name. */
+/* The link of a tier (NULL: of host memory without one), its operations and devices. false: none
+ * of that name. */
 bool kvc_tier_link(const struct kvc_engine *e, const char *link, const struct kvc_tier_config *c,
                    struct kvc_link_profile *out);
 double kvc_tier_op_bytes(const struct kvc_engine *e, const struct kvc_tier_config *c);
@@ -389,8 +397,8 @@ enum kvc_status kvc_tiers_init(struct kvc_engine *e, struct kvc_error *err);
 void kvc_tiers_clear(struct kvc_engine *e);
 
 /* replay.c */
-/* kvc_replay_run with step times that the caller has built, as the scenario has them, and keeps: for
- * many runs of one configuration. NULL: the run builds its own. */
+/* kvc_replay_run with step times that the caller has built, as the scenario has them, and keeps:
+ * for many runs of one configuration. NULL: the run builds its own. */
 enum kvc_status kvc_replay_run_with(struct kvc_result **out, const struct kvc_trace *trace,
                                     const struct kvc_scenario *scenario,
                                     const struct kvc_replay_options *options,

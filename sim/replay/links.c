@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim/replay/links_impl.h"
+#include "sim/replay/links_internal.h"
 
 #include "base/alloc.h"
 #include "base/error.h"

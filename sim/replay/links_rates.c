@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Max-min fair rates by progressive filling, and the order of what ends next. */
-#include "sim/replay/links_impl.h"
+#include "sim/replay/links_internal.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim/replay/pool_impl.h"
+#include "sim/replay/pool_internal.h"
 
 #include "base/alloc.h"
 

@@ -79,7 +79,7 @@ struct kvc_pool {
     bool uses_are_touches;     /* it is told of touches; else releases are uses */
     const uint64_t *clock;     /* its */
     bool *whose;               /* by class: whose blocks it may take now */
-    struct { uint32_t seg, hi; } newcomer; /* the deepest block that pages are taken for; NONE: none */
+    struct { uint32_t seg, hi; } newcomer; /* the deepest block that pages are for; NONE: none */
     uint64_t pages;            /* capacity */
     uint64_t plain;            /* pages nobody holds and that cache nothing */
     uint64_t queued;           /* pages of cached blocks without holder */
@@ -87,7 +87,7 @@ struct kvc_pool {
     uint64_t peak_used;        /* most pages - plain ever seen */
     uint64_t evicted_blocks, expired_blocks, never_read_blocks;
     uint32_t by;               /* tenant for whom the caller acts; KVC_BY_DECODING: for nobody */
-    uint32_t decoders;         /* .. while all who decode are of this class; UINT32_MAX: of several */
+    uint32_t decoders;         /* .. while all who decode are of this class; UINT32_MAX: several */
     const struct kvc_pool_rules *rules; /* NULL: all tenants are one */
     struct kvc_pool_class *classes;
     struct kvc_expiry *expiries; /* per TTL of the rules */
@@ -128,7 +128,8 @@ enum kvc_status kvc_pool_set_policy(struct kvc_pool *pool, const char *policy,
 void kvc_pool_newcomer(struct kvc_pool *pool, struct kvc_path path, uint32_t to);
 /* The policy, if any, learns that a request was admitted. */
 void kvc_pool_arrive(struct kvc_pool *pool, const struct kvc_runs_request *request);
-/* After blocks came in or lost a holder, the policy may have too much: true when some left for by. */
+/* After blocks came in or lost a holder, the policy may have too much: true when some left for
+ * by. */
 bool kvc_pool_rest(struct kvc_pool *pool);
 
 /* Pages that end inside blocks [0, b) of a path. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Walks over all of a pool: what was never read, and whether its invariants hold. */
-#include "sim/replay/pool_impl.h"
+#include "sim/replay/pool_internal.h"
 
 uint64_t kvc_pool_never_read(const struct kvc_pool *pool)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What leaves a pool. docs/tenants.md states the rules. */
-#include "sim/replay/pool_impl.h"
+#include "sim/replay/pool_internal.h"
 
 #include "sim/replay/meter.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a pool holds of a path: looking changes nothing. */
-#include "sim/replay/pool_impl.h"
+#include "sim/replay/pool_internal.h"
 
 #include "base/alloc.h"
 

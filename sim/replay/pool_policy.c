@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A pool whose blocks go in the order of a policy (policies/eviction/order.h), which is told of what
- * happens to them. Runs keep their places in the queues: what has no holder is in one, as
+ * A pool whose blocks go in the order of a policy (policies/eviction/order.h), which is told of
+ * what happens to them. Runs keep their places in the queues: what has no holder is in one, as
  * ever, and times to live go by them. docs/replay.md states what a policy is told. */
-#include "sim/replay/pool_impl.h"
+#include "sim/replay/pool_internal.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -27,7 +27,8 @@ static uint64_t blocks_of(const struct kvc_pool *pool, uint64_t pages)
 static bool limited(const struct kvc_pool *pool)
 {
     const struct kvc_pool_rules *r = pool->rules;
-    return r && (r->n_classes > 1 || r->limits[0].quota != KVC_CAPACITY_INF || r->limits[0].reserve);
+    return r && (r->n_classes > 1 || r->limits[0].quota != KVC_CAPACITY_INF ||
+                 r->limits[0].reserve);
 }
 
 enum kvc_status kvc_pool_set_policy(struct kvc_pool *pool, const char *policy,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What rules of tenants ask of a pool: ages of its runs, whose goes first, and when.
  * docs/tenants.md states the rules. */
-#include "sim/replay/pool_impl.h"
+#include "sim/replay/pool_internal.h"
 
 #include "base/alloc.h"
 

@@ -183,7 +183,7 @@ static void add_chunk(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
                       struct step_plan *plan)
 {
     struct kvc_job *j = &e->jobs[job];
-    plan->budget -= tokens < plan->budget ? tokens : plan->budget; /* a whole prompt may exceed it */
+    plan->budget -= tokens < plan->budget ? tokens : plan->budget; /* a whole prompt may be more */
     if (e->sc->engine.publish == KVC_PUBLISH_SCHEDULED)
         kvc_job_publish(e, r, job, (uint64_t)j->computed + tokens);
     if (j->computed < j->peak)

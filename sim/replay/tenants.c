@@ -46,8 +46,8 @@ enum kvc_status kvc_tenants_missing(const struct kvc_trace *trace, const char *f
                                         "(kvcast import --tenant-field says what names them)",
                                         KVC_TENANT_DEFAULT)
         : nearest         ? kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, field,
-                                        "the trace has no tenant \"%.64s\"; did you mean %.64s?", name,
-                                        nearest)
+                                        "the trace has no tenant \"%.64s\"; did you mean %.64s?",
+                                        name, nearest)
                           : kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, field,
                                         "the trace has no tenant \"%.64s\"; there are %s", name,
                                         list);

@@ -48,8 +48,8 @@ const char *kvc_tenant_name(const struct kvc_tenants *t, uint32_t tenant);
 bool kvc_tenants_watch(struct kvc_tenants *t, uint32_t level, struct kvc_pool *pool,
                        uint64_t page_bytes, uint64_t block_bytes);
 
-/* By request, the namespace that its tenant's salt or allow-list gives it, 0 being that of all; NULL
- * when there is only one. isolate: each tenant its own. The caller frees. */
+/* By request, the namespace that its tenant's salt or allow-list gives it, 0 being that of all;
+ * NULL when there is only one. isolate: each tenant its own. The caller frees. */
 enum kvc_status kvc_tenants_spaces(uint32_t **out, const struct kvc_trace *trace,
                                    const struct kvc_scenario *sc, bool isolate,
                                    struct kvc_error *err);

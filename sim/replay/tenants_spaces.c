@@ -57,8 +57,9 @@ static enum kvc_status not_mutual(const struct kvc_tenant_rule *a, const char *b
     char field[96];
     snprintf(field, sizeof(field), "tenants.%.60s.allow", a->name);
     return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, field,
-                       "names %.60s, whose own list does not name the same tenants: those who allow "
-                       "one another share a namespace; reading one way only is not yet supported", b);
+                       "names %.60s, whose own list does not name the same tenants: those who "
+                       "allow one another share a namespace; reading one way only is not yet "
+                       "supported", b);
 }
 
 /* The tenants a list names must have that list too, themselves instead of its owner. */
@@ -80,7 +81,8 @@ static enum kvc_status check_allow(const struct kvc_trace *trace, const struct k
             return not_mutual(a, name, err);
         for (uint32_t i = 0; i < sc->n_tenants; i++) {
             const char *c = sc->tenants[i].name;
-            if (strcmp(c, a->name) && strcmp(c, b->name) && lists(a->allow, c) != lists(b->allow, c))
+            if (strcmp(c, a->name) && strcmp(c, b->name) &&
+                lists(a->allow, c) != lists(b->allow, c))
                 return not_mutual(a, name, err);
         }
     }

@@ -224,7 +224,7 @@ static struct piece_list lacking(struct kvc_engine *e, uint32_t list,
     const struct kvc_tier *tier = &e->tiers[what->tier];
     struct piece_list out = {KVC_NONE, KVC_NONE, 0};
     uint32_t end = KVC_NONE;
-    if (from_above && what->request != KVC_NONE) { /* whole chunks of this tier, up to the last block */
+    if (from_above && what->request != KVC_NONE) { /* whole chunks, up to the last block */
         for (uint32_t i = list; i != KVC_NONE; i = e->pieces[i].next)
             end = e->pieces[i].to;
         uint64_t chunk = tier->chunk_tokens;
@@ -359,7 +359,8 @@ void kvc_tiers_store(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
     struct kvc_piece p = {j->leaf, j->offered, (uint32_t)to, j->tenant, KVC_NONE};
     uint32_t list = piece_new(e, p);
     j->offered = p.to;
-    store(e, e->first_tier, r, list, (struct kvc_transfer){.again = j->again, .request = j->request}, false);
+    store(e, e->first_tier, r, list,
+          (struct kvc_transfer){.again = j->again, .request = j->request}, false);
     pieces_free(e, list);
 }
 

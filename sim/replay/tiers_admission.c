@@ -40,9 +40,11 @@ void kvc_tier_admissions_clear(struct kvc_tier *tier)
 enum kvc_status kvc_tiers_admission_error(const struct kvc_engine *e, struct kvc_error *err)
 {
     enum kvc_status st = KVC_OK;
-    for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++)
-        for (uint32_t i = 0; e->tiers[t].admissions && i < e->tiers[t].instances && st == KVC_OK; i++)
-            st = kvc_admission_error(e->tiers[t].admissions[i], err);
+    for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++) {
+        const struct kvc_tier *tier = &e->tiers[t];
+        for (uint32_t i = 0; tier->admissions && i < tier->instances && st == KVC_OK; i++)
+            st = kvc_admission_error(tier->admissions[i], err);
+    }
     return st;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Who of those that wait at a replica is admitted next, where an order of requests says it
- * (policies/ordering); without one it is the front of the queue. docs/replay.md states the rules. */
+ * (policies/ordering); without one it is the front of the queue. docs/replay.md has the rules. */
 #include "sim/replay/replica.h"
 
 #include "base/alloc.h"

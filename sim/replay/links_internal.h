@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The insides of sim/replay/links.c, shared with sim/replay/links_rates.c, which works out the rates. */
-#ifndef KVC_SIM_LINKS_IMPL_H
-#define KVC_SIM_LINKS_IMPL_H
+ * The insides of links.c, shared with links_rates.c, which works out the rates. */
+#ifndef KVC_SIM_LINKS_INTERNAL_H
+#define KVC_SIM_LINKS_INTERNAL_H
 
 #include "sim/replay/links.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a replay starts with, and what it leaves. */
+ * What a run starts with, and what it leaves. */
 #include "sim/replay/replica.h"
 
 #include "base/alloc.h"
@@ -40,7 +40,8 @@ static enum kvc_status classify_links(struct kvc_engine *e, struct kvc_error *er
                 break;
         }
         if (j == i && e->n_link_classes == KVC_MAX_LINK_CLASSES)
-            return kvc_fail(err, KVC_ERR_LIMIT, "more than %d kinds of links", KVC_MAX_LINK_CLASSES);
+            return kvc_fail(err, KVC_ERR_LIMIT, "more than %d kinds of links",
+                            KVC_MAX_LINK_CLASSES);
         e->link_class[i] = j < i ? e->link_class[j] : e->n_link_classes++;
     }
     return KVC_OK;
@@ -52,25 +53,25 @@ static enum kvc_status share_out_room(struct kvc_engine *e, const struct kvc_ste
 {
     const struct kvc_scenario *sc = e->sc;
     uint64_t bytes = sc->engine.kv_cache_memory_bytes;
-    struct kvc_kv_room room;
-    kvc_step_kv_room(e->model, sc->engine.prefix_caching, sc->engine.unified_kv, &room);
-    e->token_bytes = room.token_bytes;
+    kvc_step_kv_room(e->model, sc->engine.prefix_caching, sc->engine.unified_kv, &e->room);
+    e->token_bytes = e->room.token_bytes;
     if (sc->engine.kv_resident < 1) /* of every token so much is left, in all tiers */
         e->token_bytes = (uint64_t)((double)e->token_bytes * sc->engine.kv_resident + 0.5);
     e->max_seqs = sc->engine.max_seqs;
     if (!bytes) {
         double all = (double)kvc_step_kv_capacity_bytes(
             e->model, sc->engine.gpu_memory_utilization, sc->engine.max_batched_tokens);
-        double most = room.apart_bytes ? all * (1 - room.token_share) / (double)room.apart_bytes
-                                       : e->max_seqs;
+        double most = e->room.apart_bytes
+                          ? all * (1 - e->room.token_share) / (double)e->room.apart_bytes
+                          : e->max_seqs;
         e->max_seqs = most < e->max_seqs ? (uint32_t)most : e->max_seqs;
-        bytes = (uint64_t)(all * room.token_share);
+        bytes = (uint64_t)(all * e->room.token_share);
     }
-    if (sc->engine.sequence_memory_bytes)
-        room.sequence_bytes = sc->engine.sequence_memory_bytes;
+    uint64_t beside = sc->engine.sequence_memory_bytes ? sc->engine.sequence_memory_bytes
+                                                       : e->room.sequence_bytes;
     uint64_t page_bytes = e->token_bytes * e->page_tokens;
     *pages = page_bytes ? bytes / page_bytes : 0;
-    e->sequence_pages = page_bytes ? kvc_div_up(room.sequence_bytes, page_bytes) : 0;
+    e->sequence_pages = page_bytes ? kvc_div_up(beside, page_bytes) : 0;
     if (*pages < 2 + e->sequence_pages && sc->engine.kv_cache_memory_bytes)
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "engine.kv_cache_memory",
                            "holds less than the %" PRIu64 " pages of %u tokens that a run needs, "
@@ -233,6 +234,7 @@ enum kvc_status kvc_engine_open(struct kvc_engine *e, struct kvc_error *err)
     e->free_job = e->looking = KVC_NONE;
     e->first_tier = KVC_LOWER_TIERS;
     e->router_rng = kvc_rng_stream(e->sc->seed, "router");
+    e->hbm_only_prefill_ns = KVC_TIME_NONE;
     uint64_t pages = 0;
     enum kvc_status st = kvc_router_open(&e->router, e->sc->router.policy, err);
     if (st == KVC_OK)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The inside of a pool, shared by pool.c (runs, holding), pool_evict.c, pool_rules.c,
  * pool_look.c and pool_check.c. */
-#ifndef KVC_SIM_POOL_IMPL_H
-#define KVC_SIM_POOL_IMPL_H
+#ifndef KVC_SIM_POOL_INTERNAL_H
+#define KVC_SIM_POOL_INTERNAL_H
 
 #include "sim/replay/pool.h"
 
