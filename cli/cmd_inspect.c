@@ -165,68 +165,92 @@ static enum kvc_status show_objects(const struct kvc_cli *cli, const struct kvc_
     return kvc_cli_json_print(&j, err);
 }
 
+static int check_arguments(struct kvc_cli *cli)
+{
+    const char *page = kvc_cli_value(cli, "report");
+    if (kvc_cli_count(cli) != 1)
+        return kvc_cli_usage(cli, kvc_cli_count(cli) ? "one trace at a time" : "no trace named");
+    if (page && kvc_cli_same_file(kvc_cli_argument(cli, 0), page))
+        return kvc_cli_usage(cli, "--report %s would overwrite the log", page);
+    if (kvc_cli_value(cli, "kv-dtype") && !kvc_cli_value(cli, "model"))
+        return kvc_cli_usage(cli, "--kv-dtype says nothing without --model");
+    return KVC_EXIT_OK;
+}
+
+/* What the log is to be seen by: prices (none: as they were), bytes of a token (0: not known). */
+struct view {
+    struct kvc_prices prices;
+    bool priced;
+    uint64_t token_bytes;
+};
+
+static enum kvc_status read_view(const struct kvc_cli *cli, struct view *v, struct kvc_error *err)
+{
+    const char *list = kvc_cli_value(cli, "prices"), *model = kvc_cli_value(cli, "model");
+    const char *page = kvc_cli_value(cli, "report");
+    enum kvc_status st = list ? kvc_prices_parse(list, &v->prices, err) : KVC_OK;
+    v->priced = list != NULL;
+    if (st == KVC_OK && model)
+        st = kvc_model_kv_bytes_per_token(model, kvc_cli_value(cli, "kv-dtype"), &v->token_bytes,
+                                          err);
+    if (st == KVC_ERR_INPUT || st == KVC_ERR_UNSUPPORTED)
+        st = err->status = KVC_ERR_USAGE;
+    return st == KVC_OK && page ? kvc_outfile_try(page, err) : st;
+}
+
+static enum kvc_status show_requests(const struct kvc_cli *cli, const struct kvc_trace *trace,
+                                     const struct kvc_import_report *report, const struct view *v,
+                                     struct kvc_error *err)
+{
+    static struct kvc_traffic traffic; /* large for a stack; one command a process */
+    struct kvc_bill bill;
+    enum kvc_status st = kvc_traffic_make(&traffic, trace, title_of(kvc_cli_argument(cli, 0)),
+                                          v->token_bytes, err);
+    if (st != KVC_OK)
+        return st;
+    traffic.import = report;
+    if (v->priced) {
+        traffic.usd_per_lost_token = (v->prices.input - v->prices.cached) * 1e-6;
+        kvc_traffic_findings(&traffic);
+    }
+    kvc_cli_import_report(cli, report);
+    kvc_cli_forgotten(cli, &traffic.stats);
+    kvc_bill_make(&bill, trace, report, v->priced ? &v->prices : NULL);
+    st = show(cli, &traffic, report, &bill, err);
+    kvc_traffic_clear(&traffic);
+    return st;
+}
+
 static int run(struct kvc_cli *cli)
 {
     struct kvc_import_options io;
     struct kvc_import_report report = {0};
     struct kvc_error err = {0};
     struct kvc_trace *trace = NULL;
-    static struct kvc_traffic traffic; /* large for a stack; one command a process */
-    const char *path = kvc_cli_argument(cli, 0), *model = kvc_cli_value(cli, "model");
-    const char *price_list = kvc_cli_value(cli, "prices");
-    struct kvc_prices prices;
-    struct kvc_bill bill;
-    uint64_t bytes = 0;
-    if (kvc_cli_count(cli) != 1)
-        return kvc_cli_usage(cli, kvc_cli_count(cli) ? "one trace at a time" : "no trace named");
-    const char *page = kvc_cli_value(cli, "report");
-    if (page && kvc_cli_same_file(path, page))
-        return kvc_cli_usage(cli, "--report %s would overwrite the log", page);
-    if (kvc_cli_value(cli, "kv-dtype") && !model)
-        return kvc_cli_usage(cli, "--kv-dtype says nothing without --model");
-    int rc = kvc_cli_import_options(cli, &io);
+    struct kvc_trace_stats stats = {0};
+    struct view view = {0};
+    int rc = check_arguments(cli);
+    if (rc == KVC_EXIT_OK)
+        rc = kvc_cli_import_options(cli, &io);
     if (rc != KVC_EXIT_OK)
         return rc;
-    enum kvc_status status = price_list ? kvc_prices_parse(price_list, &prices, &err) : KVC_OK;
-    if (status == KVC_OK && model)
-        status = kvc_model_kv_bytes_per_token(model, kvc_cli_value(cli, "kv-dtype"), &bytes, &err);
-    if (status == KVC_ERR_INPUT || status == KVC_ERR_UNSUPPORTED)
-        status = err.status = KVC_ERR_USAGE;
-    if (status == KVC_OK && page)
-        status = kvc_outfile_try(page, &err);
-    if (status == KVC_OK)
-        status = kvc_trace_open(&trace, path, &io, &report, &err);
-    if (status == KVC_ERR_INPUT && !trace && report.n_engines && !report.accepted && !report.bad) {
-        status = show_engines(cli, &report, &err);
-        no_page(cli);
-        return status == KVC_OK ? KVC_EXIT_OK : kvc_cli_fail(cli, &err);
-    }
-    struct kvc_trace_stats stats = {.has_tokens = true};
-    if (status == KVC_OK)
+    enum kvc_status st = read_view(cli, &view, &err);
+    if (st == KVC_OK)
+        st = kvc_trace_open(&trace, kvc_cli_argument(cli, 0), &io, &report, &err);
+    if (st == KVC_OK)
         kvc_trace_stats(trace, &stats);
-    if (status == KVC_OK && !stats.has_tokens) {
-        kvc_cli_import_report(cli, &report);
-        status = show_objects(cli, &stats, &report, &err);
+    if (st == KVC_ERR_INPUT && report.n_engines && !report.accepted && !report.bad) {
+        st = show_engines(cli, &report, &err);
         no_page(cli);
-        kvc_trace_destroy(trace);
-        return status == KVC_OK ? KVC_EXIT_OK : kvc_cli_fail(cli, &err);
-    }
-    if (status == KVC_OK)
-        status = kvc_traffic_make(&traffic, trace, title_of(path), bytes, &err);
-    traffic.import = status == KVC_OK ? &report : NULL;
-    if (status == KVC_OK && price_list) {
-        traffic.usd_per_lost_token = (prices.input - prices.cached) * 1e-6;
-        kvc_traffic_findings(&traffic);
-    }
-    if (status == KVC_OK) {
+    } else if (st == KVC_OK && !stats.has_tokens) {
         kvc_cli_import_report(cli, &report);
-        kvc_cli_forgotten(cli, &traffic.stats);
-        kvc_bill_make(&bill, trace, &report, price_list ? &prices : NULL);
-        status = show(cli, &traffic, &report, &bill, &err);
-        kvc_traffic_clear(&traffic);
+        st = show_objects(cli, &stats, &report, &err);
+        no_page(cli);
+    } else if (st == KVC_OK) {
+        st = show_requests(cli, trace, &report, &view, &err);
     }
     kvc_trace_destroy(trace);
-    return status == KVC_OK ? KVC_EXIT_OK : kvc_cli_fail(cli, &err);
+    return st == KVC_OK ? KVC_EXIT_OK : kvc_cli_fail(cli, &err);
 }
 
 static const char *const outputs[] = {"report", NULL};

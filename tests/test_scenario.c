@@ -54,6 +54,13 @@ static char *json_of(const struct kvc_scenario *s)
     return text;
 }
 
+static struct kvc_scenario *create(const char *preset)
+{
+    struct kvc_scenario *s = NULL;
+    assert_int_equal(kvc_scenario_create(&s, preset, NULL), KVC_OK);
+    return s;
+}
+
 static struct kvc_scenario *load_text(const char *text)
 {
     struct kvc_scenario *s = NULL;
@@ -126,10 +133,9 @@ static void the_effective_scenario_reads_back_as_itself(void **state)
     const struct kvc_scenario_key *keys = kvc_scenario_keys(&n);
     (void)state;
     for (uint64_t seed = 0; seed < 400; seed++) {
-        struct kvc_scenario *s = NULL, *back;
+        struct kvc_scenario *s = create(seed % 4 ? NULL : "kga-rag"), *back;
         uint64_t rng = kvc_rng_stream(seed, "scenario");
         char value[128];
-        assert_int_equal(kvc_scenario_create(&s, seed % 4 ? NULL : "kga-rag", NULL), KVC_OK);
         for (size_t i = 0; i < n; i++) {
             if (kvc_rng_below(&rng, 4) > seed % 4)
                 continue;
@@ -160,10 +166,9 @@ static void the_order_of_keys_does_not_matter(void **state)
     char *first = NULL;
     (void)state;
     for (uint64_t seed = 0; seed < 60; seed++) {
-        struct kvc_scenario *s = NULL;
+        struct kvc_scenario *s = create(NULL);
         size_t order[8];
         uint64_t rng = kvc_rng_stream(seed, "order");
-        assert_int_equal(kvc_scenario_create(&s, NULL, NULL), KVC_OK);
         for (size_t i = 0; i < n; i++) {
             size_t at = kvc_rng_below(&rng, i + 1);
             order[i] = order[at];
@@ -195,8 +200,7 @@ static void a_file_and_flags_say_the_same(void **state)
         "  \"link\": { \"bandwidth\": \"400Gb/s\", \"latency\": \"5us\", \"efficiency\": 0.8 } } },"
         "\n"
         "\"tenants\": null, \"disaggregation\": null, \"slo\": { \"ttft_p99\": \"500ms\" } }");
-    struct kvc_scenario *b = NULL;
-    assert_int_equal(kvc_scenario_create(&b, NULL, NULL), KVC_OK);
+    struct kvc_scenario *b = create(NULL);
     set(b, "model", "Llama_3.1_70B");
     set(b, "weights_dtype", "FP8");
     set(b, "gpu", "h200_sxm");
@@ -226,8 +230,7 @@ static void rules_of_tenants_are_kept(void **state)
         "\"a.b\": { \"reserve\": \"20GiB\", \"ttl\": \"30m\", \"priority\": 2,\n"
         "  \"quota\": { \"dram\": \"1GiB\", \"hbm\": null }, \"salt\": \"red\" },\n"
         "\"c\": { \"quota_mode\": \"hybrid\", \"shared\": true, \"allow\": [\"a.b\", \"d\"] } } }");
-    struct kvc_scenario *b = NULL, *c = NULL;
-    assert_int_equal(kvc_scenario_create(&b, NULL, NULL), KVC_OK);
+    struct kvc_scenario *b = create(NULL), *c = NULL;
     set(b, "tenants.default.quota", "50%");
     set(b, "tenants.default.quota_mode", "HARD");
     set(b, "tenants.a.b.reserve", "20GiB");
@@ -263,9 +266,8 @@ static void rules_of_tenants_are_kept(void **state)
 
 static void the_host_link_follows_the_gpu(void **state)
 {
-    struct kvc_scenario *s = NULL;
+    struct kvc_scenario *s = create(NULL);
     (void)state;
-    assert_int_equal(kvc_scenario_create(&s, NULL, NULL), KVC_OK);
     set(s, "gpu", "gh200-96");
     set(s, "dram", "480GB");
     assert_string_equal(s->tiers[0].link, "nvlink-c2c");
@@ -285,9 +287,8 @@ static void batch_limits_follow_the_gpu(void **state)
     static const struct { const char *gpu; uint32_t tokens, seqs; } cases[] = {
         {"h100-sxm", 8192, 1024}, {"b200-sxm", 8192, 1024}, {"a100-80", 2048, 256},
         {"l40s", 2048, 256}, {"h200-sxm", 8192, 1024}};
-    struct kvc_scenario *s = NULL;
+    struct kvc_scenario *s = create(NULL);
     (void)state;
-    assert_int_equal(kvc_scenario_create(&s, NULL, NULL), KVC_OK);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         set(s, "gpu", cases[i].gpu);
         assert_int_equal(s->engine.max_batched_tokens, cases[i].tokens);
@@ -301,9 +302,8 @@ static void batch_limits_follow_the_gpu(void **state)
 
 static void weights_are_as_published_unless_set(void **state)
 {
-    struct kvc_scenario *s = NULL;
+    struct kvc_scenario *s = create(NULL);
     (void)state;
-    assert_int_equal(kvc_scenario_create(&s, NULL, NULL), KVC_OK);
     set(s, "model", "llama-3.1-8b");
     assert_string_equal(s->weights_dtype, "bf16");
     set(s, "model", "deepseek-v3");
@@ -316,9 +316,8 @@ static void weights_are_as_published_unless_set(void **state)
 
 static void engine_defaults_are_those_of_the_version(void **state)
 {
-    struct kvc_scenario *s = NULL;
+    struct kvc_scenario *s = create(NULL);
     (void)state;
-    assert_int_equal(kvc_scenario_create(&s, NULL, NULL), KVC_OK);
     assert_string_equal(s->engine.preset, "vllm-0.24");
     assert_int_equal(s->engine.page_tokens, 16);
     assert_int_equal(s->engine.max_batched_tokens, 8192);
@@ -406,9 +405,8 @@ static void wrong_files_are_refused_with_line_and_key(void **state)
 
 static void a_failed_set_changes_nothing(void **state)
 {
-    struct kvc_scenario *s = NULL;
+    struct kvc_scenario *s = create("kga-rag");
     (void)state;
-    assert_int_equal(kvc_scenario_create(&s, "kga-rag", NULL), KVC_OK);
     char *before = json_of(s);
     assert_int_not_equal(kvc_scenario_set(s, "engine.preset", "dynamo", NULL), KVC_OK);
     assert_int_not_equal(kvc_scenario_set(s, "tiers.dram.capacity", "5", NULL), KVC_OK);
@@ -437,9 +435,8 @@ static void what_does_not_go_together_is_named(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        struct kvc_scenario *s = NULL;
+        struct kvc_scenario *s = create(NULL);
         struct kvc_error err = {0};
-        assert_int_equal(kvc_scenario_create(&s, NULL, NULL), KVC_OK);
         set(s, "model", "llama-3.1-8b");
         set(s, "gpu", "h100-sxm");
         assert_int_equal(kvc_scenario_check(s, NULL), KVC_OK);
@@ -458,9 +455,8 @@ static void admission_is_checked(void **state)
                                          {"second:times=0", "from 1 to 255"},
                                          {"ttl:ttl", "ttl"}};
     (void)state;
-    struct kvc_scenario *s = NULL;
+    struct kvc_scenario *s = create(NULL);
     struct kvc_error err = {0};
-    assert_int_equal(kvc_scenario_create(&s, NULL, NULL), KVC_OK);
     set(s, "model", "llama-3.1-8b");
     set(s, "gpu", "h100-sxm");
     set(s, "dram", "1GiB");
@@ -538,9 +534,8 @@ static void every_key_is_in_the_effective_scenario_or_stands_for_none(void **sta
 {
     size_t n;
     const struct kvc_scenario_key *keys = kvc_scenario_keys(&n);
-    struct kvc_scenario *s = NULL;
+    struct kvc_scenario *s = create("kga-rag");
     (void)state;
-    assert_int_equal(kvc_scenario_create(&s, "kga-rag", NULL), KVC_OK);
     set(s, "remote", "1TB");
     set(s, "trace", "x");
     set(s, "profile", "y");
