@@ -74,8 +74,8 @@ static void put_figures(const struct view *v)
                       kvc_fmt_count(r->n_tenants - v->n).s);
     if (r->losses.n_groups)
         kvc_text_addf(t, "<p class=\"note\">KV counts for the tenant whose request stored it. "
-                         "Jain's index of fairness, 1 when all fare alike and 1/%s when one has all: hit "
-                         "rates %s, KV held per input token %s.</p>\n",
+                         "Jain's index of fairness, 1 when all fare alike and 1/%s when one has "
+                         "all: hit rates %s, KV held per input token %s.</p>\n",
                       kvc_fmt_count(r->n_tenants).s, jain(r->jain_hit_rate).s,
                       jain(r->jain_residency).s);
 }

@@ -24,9 +24,9 @@ static struct kvc_step_model *model_of(const char *llm, const char *backend, enu
 /* inference-sim/training replay_data @c4f0340, Mixtral-8x7B on two H100: requests by when they had
  * their first token. Prompts of a step and requests that decode, less what was found of each system
  * prompt (96 and 144 tokens), in order; waited: it took 0.8 to 1 s longer than others. Where
- * several prompts came how many found theirs is not known, and is as likely a number as fits: 16 divides
- * them, so it decides the size alone. Steps of which less is known are left out; full ones (2048)
- * never waited. */
+ * several prompts came how many found theirs is not known, and is as likely a number as fits: 16
+ * divides them, so it decides the size alone. Steps of which less is known are left out; full ones
+ * (2048) never waited. */
 static const struct served_step {
     uint32_t tokens;
     bool waited;

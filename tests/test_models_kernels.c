@@ -500,7 +500,8 @@ static void steps_decode_as_their_tables(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct kvc_step_config c = {.llm = l, .gpu = kvc_gpu_find(cases[i].gpu), .tp = 1, .pp = 1, .ep = 1,
+        struct kvc_step_config c = {.llm = l, .gpu = kvc_gpu_find(cases[i].gpu),
+                                    .tp = 1, .pp = 1, .ep = 1,
                                     .backend = cases[i].backend, .weights = KVC_BF16,
                                     .kv = cases[i].kv};
         const struct kvc_heads heads = {l->head_dim, l->heads, l->kv_heads, 0, cases[i].kv};

@@ -153,8 +153,8 @@ static void decodes_beside_a_prompt_cost_what_was_measured(void **state)
     for (size_t i = 0; i < 2; i++) {
         double apart, error = joint_error(grid[i][0], grid[i][1], &apart);
 
-        print_message("%s: %.1f %% off on decodes beside a prompt, %.1f if they took what they take "
-                      "alone\n", grid[i][1], error, apart);
+        print_message("%s: %.1f %% off on decodes beside a prompt, %.1f if they took what they "
+                      "take alone\n", grid[i][1], error, apart);
         assert_true(error < 25 && error < apart);
     }
 }

@@ -204,7 +204,8 @@ void pool_release(struct twin *tw, struct replica *rep, struct req *r);
 /* ---- who waits (twin_waiting.c) ---- */
 /* Who is looked at next; first: in this step. */
 struct req *waiting_front(struct twin *tw, struct replica *rep, bool first);
-void waiting_joins(struct twin *tw, struct replica *rep, const struct req *r); /* before it is there */
+/* Before it is there. */
+void waiting_joins(struct twin *tw, struct replica *rep, const struct req *r);
 /* admitted: for the first time. */
 void waiting_leaves(struct replica *rep, const struct req *r, bool admitted);
 

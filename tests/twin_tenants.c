@@ -159,7 +159,8 @@ bool tenants_may_go(const struct twin *tw, int level, const struct twin_use *use
 
     *rank = UINT64_MAX / 2 - r->priority - (over ? UINT64_MAX / 4 : 0);
     if (by != TWIN_DECODING && tw->rules[by].mode != KVC_QUOTA_SOFT &&
-        tw->rules[by].mode != KVC_QUOTA_ISOLATED && use[by].used + take > tw->rules[by].quota[level] && use[by].unheld_blocks)
+        tw->rules[by].mode != KVC_QUOTA_ISOLATED &&
+        use[by].used + take > tw->rules[by].quota[level] && use[by].unheld_blocks)
         return owner == by; /* it makes way for itself */
     return tenants_own(tw, owner, by) || r->reserve[level] == 0 ||
            use[owner].used > r->reserve[level];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the slow replay keeps below HBM, shared by twin_tiers.c (moves) and twin_room.c (who goes). */
+ * What the slow replay keeps below HBM; for twin_tiers.c (moves) and twin_room.c (who goes). */
 #ifndef KVC_TESTS_TWIN_TIERS_H
 #define KVC_TESTS_TWIN_TIERS_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The slow replay's orders of requests: whoever waits is asked about each time somebody is looked at. */
+ * The slow replay's orders of requests: whoever waits is asked about each time somebody is looked
+ * at. */
 #include "tests/twin_internal.h"
 
 #include <stdio.h>

@@ -593,7 +593,7 @@ enum kvc_outcome { KVC_COMPLETED, KVC_FAILED, KVC_UNSERVABLE };
 struct kvc_request_result { /* times in ns; KVC_TIME_NONE where not reached */
     uint64_t arrival_ns, ttft_ns, e2e_ns;
     uint64_t queue_ns, route_ns, load_ns, prefill_ns, host_ns; /* add up to ttft_ns */
-    uint64_t unheard_ns; /* of queue_ns: the rest of the step under way, which no engine's log has */
+    uint64_t unheard_ns; /* of queue_ns: the rest of the step under way, in no engine's log */
     uint32_t input_tokens, output_tokens;
     uint32_t hit_tokens[KVC_MAX_TIERS];
     uint32_t recomputed_tokens;

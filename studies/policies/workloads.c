@@ -199,7 +199,8 @@ static const struct {
 } table[] = {
     {"rag-chat", "documents and a conversation behind each", "rag-chat", NULL, 0.1, 0},
     {"agent", "long sessions with tool calls", "agent", NULL, 0.1, 0},
-    {"shared-prompt", "one system prompt, short questions on pages of which some are asked about often",
+    {"shared-prompt",
+     "one system prompt, short questions on pages of which some are asked about often",
      "shared-prompt", NULL, 0.05, 200},
     {"scan", "few prompts that come again, between many that come once", NULL, scan, 0, 0},
     {"loop", "more prompts than fit, always in the same order", NULL, loop, 0, 0},
