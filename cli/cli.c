@@ -307,24 +307,50 @@ enum kvc_status kvc_cli_apply_scenario(const struct kvc_cli *cli, struct kvc_sce
     }
     if (st == KVC_OK && kvc_cli_flag(cli, "seed"))
         st = kvc_scenario_set(scenario, "seed", kvc_cli_value(cli, "seed"), err);
-    if (st == KVC_ERR_INPUT) /* the place is the command line, so it is wrong usage */
-        st = err ? (err->status = KVC_ERR_USAGE) : KVC_ERR_USAGE;
+    if (st == KVC_ERR_INPUT || st == KVC_ERR_LIMIT || st == KVC_ERR_UNSUPPORTED)
+        st = err ? (err->status = KVC_ERR_USAGE) : KVC_ERR_USAGE; /* whatever key it names */
     return st;
+}
+
+void kvc_cli_scenario_file(struct kvc_cli *cli, const char *path)
+{
+    cli->scenario_file = path;
+}
+
+static bool is_scenario_key(const struct kvc_cli *cli, const char *field)
+{
+    return cli && cli->command && cli->command->scenario_keys && *field &&
+           (kvc_scenario_key_find(field) || kvc_scenario_key_group(field));
+}
+
+/* By itself, or within a group given at once. */
+static bool gives(const struct kvc_cli *cli, const char *key)
+{
+    bool found = false;
+    for (size_t i = 0; i < cli->n_given && !found; i++) {
+        size_t n = strlen(cli->given[i].name);
+        found = cli->given[i].scenario_key &&
+                (kvc_name_equal(cli->given[i].name, key) ||
+                 (strncmp(cli->given[i].name, key, n) == 0 && key[n] == '.'));
+    }
+    return found;
 }
 
 /* ---- messages ---- */
 
-static int exit_code(enum kvc_status status)
+/* A scenario's key that is refused is bad input where a file holds it, else wrong usage. */
+static int exit_code(const struct kvc_cli *cli, const struct kvc_error *err)
 {
-    switch (status) {
+    bool key = is_scenario_key(cli, err->field);
+    switch (err->status) {
     case KVC_OK:
         return KVC_EXIT_OK;
     case KVC_ERR_USAGE:
-        return KVC_EXIT_USAGE;
     case KVC_ERR_INPUT:
     case KVC_ERR_LIMIT:
     case KVC_ERR_UNSUPPORTED:
-        return KVC_EXIT_INPUT;
+        return (key ? !err->file[0] : err->status == KVC_ERR_USAGE) ? KVC_EXIT_USAGE
+                                                                    : KVC_EXIT_INPUT;
     default:
         return KVC_EXIT_FAILED;
     }
@@ -332,13 +358,17 @@ static int exit_code(enum kvc_status status)
 
 int kvc_cli_fail(const struct kvc_cli *cli, const struct kvc_error *err)
 {
+    struct kvc_error placed = *err;
     char text[1024];
     if (cli && cli->progress.on_screen)
         fputs("\r\033[K", stderr);
-    kvc_error_format(err, text, sizeof(text));
+    if (!err->file[0] && is_scenario_key(cli, err->field) && cli->scenario_file &&
+        !gives(cli, err->field))
+        snprintf(placed.file, sizeof(placed.file), "%s", cli->scenario_file);
+    kvc_error_format(&placed, text, sizeof(text));
     kvc_plain(text);
     fprintf(stderr, "kvcast: %s\n", text);
-    return exit_code(err->status);
+    return exit_code(cli, &placed);
 }
 
 void kvc_cli_note(const struct kvc_cli *cli, const char *fmt, ...)

@@ -49,6 +49,8 @@ kvc_estimate_fn kvc_cli_estimate(struct kvc_cli *cli, void **user);
 /* Applies the scenario keys given as flags, in order. */
 enum kvc_status kvc_cli_apply_scenario(const struct kvc_cli *cli, struct kvc_scenario *scenario,
                                        struct kvc_error *err);
+/* Where the keys stand that no flag gives: the place in errors. path must outlive cli. */
+void kvc_cli_scenario_file(struct kvc_cli *cli, const char *path);
 
 /* "kvcast: file:line:field: text" on stderr; returns the exit code for the status. */
 int kvc_cli_fail(const struct kvc_cli *cli, const struct kvc_error *err);

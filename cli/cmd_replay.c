@@ -54,19 +54,13 @@ static int sort_arguments(struct replay *r)
 
 static enum kvc_status build_scenario(struct replay *r, struct kvc_error *err)
 {
+    kvc_cli_scenario_file(r->cli, r->scenario_path);
     enum kvc_status st = r->scenario_path
                              ? kvc_scenario_load(&r->scenario, r->scenario_path, err)
                              : kvc_scenario_create(&r->scenario, NULL, err);
     if (st == KVC_OK)
         st = kvc_cli_apply_scenario(r->cli, r->scenario, err);
-    if (st != KVC_OK)
-        return st;
-    st = kvc_scenario_check(r->scenario, err);
-    if (st == KVC_ERR_INPUT && !r->scenario_path && !err->file[0]) /* a plug-in is a file */
-        st = err->status = KVC_ERR_USAGE;
-    if (st != KVC_OK && r->scenario_path && !err->file[0])
-        snprintf(err->file, sizeof(err->file), "%s", r->scenario_path);
-    return st;
+    return st == KVC_OK ? kvc_scenario_check(r->scenario, err) : st;
 }
 
 static enum kvc_status open_trace(struct replay *r, const struct kvc_import_options *io,

@@ -19,6 +19,7 @@ struct kvc_cli {
     size_t n_arguments;
     struct kvc_cli_given *given;
     size_t n_given;
+    const char *scenario_file; /* NULL: none */
     bool help, version, json, quiet;
     uint64_t seed;
     uint32_t threads;

@@ -44,7 +44,7 @@ expect "a bad choice" 2 "auto, always or never" replay x --progress sometimes
 expect "a bare number for a size" 2 "no unit" replay x --dram 512
 expect "a bad unit" 2 "80GiB" replay x --dram=512XB
 expect "a misspelt GPU" 2 "h200_sxm" replay x --gpu h200-smx
-expect "a key that can't be honoured yet" 3 "not yet supported" replay x --models '{"a": "b"}'
+expect "a key that can't be honoured yet" 2 "not yet supported" replay x --models '{"a": "b"}'
 expect "no trace" 2 "no trace" replay --preset kga-rag
 expect "no model" 2 "no model" replay x
 expect "no GPU" 2 "no GPU" replay x --model llama-3.1-8b
@@ -58,6 +58,27 @@ printf '{\n  "model": "llama-3.1-8b",\n  "cluster": { "gqu": "x" }\n}\n' >"$dir/
 expect "a scenario's wrong key is named with file and line" 3 "t.json:3:cluster.gqu: .*cluster.gpu" replay "$dir/t.json"
 printf '{\n  "model": "llama-3.1-8b",\n  "model": "x"\n}\n' >"$dir/u.json"
 expect "a scenario's repeated key" 3 "u.json:3:model: .*twice" replay "$dir/u.json"
+
+
+# A key's value that is refused: 2 where a flag gave it, 3 and the file where that did.
+printf '{"timestamp": 0, "input_length": 300, "output_length": 10, "hash_ids": [1]}\n' >"$dir/log.jsonl"
+on="replay $dir/log.jsonl --model llama-3.1-8b --gpu h100-sxm"
+expect "a refused tp" 2 "^kvcast: cluster.tp: 3 does not divide" $on --tp 3
+expect "a refused dp" 2 "^kvcast: cluster.dp: " $on --cluster.dp 2
+expect "a refused ep" 2 "^kvcast: cluster.ep: " $on --cluster.ep 2
+expect "refused weights" 2 "^kvcast: weights_dtype: " $on --weights_dtype nvfp4
+expect "a refused backend" 2 "^kvcast: engine.backend: " $on --gpu mi300x --engine.backend trtllm
+expect "refused keys together" 2 "^kvcast: engine.cold: " $on --engine.cold true --cluster.dp 2
+expect "a model that does not fit" 2 "^kvcast: model: .* does not fit" $on --model llama-3.1-405b
+printf '{"model": "llama-3.1-8b", "cluster": {"gpu": "h100-sxm", "tp": 3}}\n' >"$dir/v.json"
+expect "a file's tp" 3 "v.json:cluster.tp: 3 does not divide" replay "$dir/v.json" "$dir/log.jsonl"
+expect "a flag's tp beside the file" 2 "^kvcast: cluster.tp: 5 does not divide" replay "$dir/v.json" "$dir/log.jsonl" --tp 5
+expect "a group given at once beside the file" 2 "^kvcast: cluster.tp: 6 does not divide" \
+    replay "$dir/v.json" "$dir/log.jsonl" --cluster '{"tp": 6}'
+expect "refused weights of a file's model" 2 "^kvcast: weights_dtype: " replay "$dir/v.json" "$dir/log.jsonl" \
+    --tp 2 --weights_dtype nvfp4
+expect "a rate out of range" 2 "0GB/s is not between 1kB/s and 1PB/s" $on --dram 1GiB --tiers.dram.link.bandwidth 0GB/s
+expect "a size out of range" 2 "1000PiB (1126PB) is not between 0B and 1000PB" $on --dram 1000PiB
 
 if [ -w /dev/full ]; then
     "$kvcast" --man >/dev/full 2>"$dir/err"

@@ -69,6 +69,9 @@ static enum kvc_status check_links(const struct kvc_cli *cli, struct kvc_error *
         if (!*k)
             return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "link", "no tool is called \"%.*s\"",
                                (int)(equals - value), value);
+        if (equals && *k == &kvc_reader_bench)
+            return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "link", "%s: each figure of a profile "
+                               "names its link itself", value);
         if (!kvc_link_find(name)) {
             const char *near = kvc_name_nearest(name, kvc_link_names());
             return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "link", "\"%.64s\" is not known%s%s "

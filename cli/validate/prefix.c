@@ -88,9 +88,8 @@ int kvc_validate_prefix(struct kvc_cli *cli)
         status = kvc_cli_apply_scenario(cli, scenario, &err);
     if (status == KVC_OK && kvc_cli_value(cli, "profile"))
         status = kvc_scenario_set(scenario, "profile", kvc_cli_value(cli, "profile"), &err);
-    if (status == KVC_OK && (status = kvc_scenario_check(scenario, &err)) == KVC_ERR_INPUT &&
-        !err.file[0])
-        status = err.status = KVC_ERR_USAGE; /* the place is the command line */
+    if (status == KVC_OK)
+        status = kvc_scenario_check(scenario, &err);
     if (status == KVC_OK)
         status = kvc_prefix_study_run(&s, kvc_cli_value(cli, "prefix"), scenario,
                                       (kvc_cli_flag(cli, "calibrate") ? KVC_PREFIX_HOST : 0) |

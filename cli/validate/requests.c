@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/error.h"
 #include "cli/trace_args.h"
 #include "reports/reports.h"
 #include "sim/scenario/scenario.h"
@@ -122,9 +123,13 @@ static enum kvc_status prepare(struct kvc_cli *cli, const struct kvc_import_opti
 {
     const char *path = kvc_cli_value(cli, "requests"), *other = kvc_cli_argument(cli, 0);
     struct kvc_import_report report = {0};
-    char said[512];
+    char said[512], odd[256];
     enum kvc_status status = kvc_measured_log_read(log, path, err);
 
+    if (status == KVC_OK && !kvc_measured_log_note(log, odd))
+        status = kvc_fail_nomem(err);
+    if (status == KVC_OK && *odd)
+        kvc_cli_note(cli, "%s: %s", path, odd);
     if (status == KVC_OK)
         status = kvc_scenario_create(scenario, NULL, err);
     if (status == KVC_OK)
@@ -135,9 +140,8 @@ static enum kvc_status prepare(struct kvc_cli *cli, const struct kvc_import_opti
         status = kvc_cli_apply_scenario(cli, *scenario, err);
     if (status == KVC_OK && kvc_cli_value(cli, "profile"))
         status = kvc_scenario_set(*scenario, "profile", kvc_cli_value(cli, "profile"), err);
-    if (status == KVC_OK && (status = kvc_scenario_check(*scenario, err)) == KVC_ERR_INPUT &&
-        !err->file[0])
-        status = err->status = KVC_ERR_USAGE; /* the place is the command line */
+    if (status == KVC_OK)
+        status = kvc_scenario_check(*scenario, err);
     if (status == KVC_OK && !other && !kvc_trace_recognised(path)) /* a client's times */
         return kvc_measured_log_trace(log, trace, err);
     if (status == KVC_OK)

@@ -78,11 +78,11 @@ static enum kvc_status share_out_room(struct kvc_engine *e, const struct kvc_ste
                            "%" PRIu64 " bytes each: raise it", 2 + e->sequence_pages,
                            e->page_tokens, page_bytes);
     if (*pages < 2 + e->sequence_pages || !e->max_seqs)
-        return kvc_fail(err, KVC_ERR_INPUT,
-                        "%s does not fit: no memory for KV cache is left on %u x %s after the "
-                        "weights; raise cluster.tp, cluster.pp or engine.gpu_memory_utilization, "
-                        "or take a smaller weights_dtype",
-                        config->llm->name, config->tp * config->pp, config->gpu->name);
+        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "model",
+                           "%s does not fit: no memory for KV cache is left on %u x %s after the "
+                           "weights; raise cluster.tp, cluster.pp or "
+                           "engine.gpu_memory_utilization, or take a smaller weights_dtype",
+                           config->llm->name, config->tp * config->pp, config->gpu->name);
     *pages -= 1; /* vLLM keeps one block as the null block */
     return KVC_OK;
 }

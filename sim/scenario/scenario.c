@@ -42,21 +42,26 @@ bool kvc_scenario_given(const struct kvc_scenario *s, const char *name)
 
 /* ---- values and text ---- */
 
+/* A size in units of 1024 is said in those of the bounds, too. */
 static enum kvc_status out_of_range(const struct kvc_scenario_key *key, const char *text,
-                                    struct kvc_error *err)
+                                    double v, struct kvc_error *err)
 {
-    char low[48], high[48];
+    char low[48], high[48], same[32] = "";
     snprintf(low, sizeof(low), "%.15g", key->min);
     snprintf(high, sizeof(high), "%.15g", key->max);
     if (key->kind == KVC_KEY_NS) {
         kvc_format_ns((uint64_t)key->min, low, sizeof(low));
         kvc_format_ns((uint64_t)key->max, high, sizeof(high));
-    } else if (key->kind == KVC_KEY_BYTES) {
+    } else if (key->kind == KVC_KEY_BYTES || key->kind == KVC_KEY_RATE) {
         kvc_format_bytes((uint64_t)key->min, low, sizeof(low));
         kvc_format_bytes((uint64_t)key->max, high, sizeof(high));
+        if (v > key->max && strchr(text, 'i'))
+            snprintf(same, sizeof(same), " (%.4gPB)", v / 1e15);
     }
-    return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, key->name, "%.64s is not between %s and %s",
-                       text, low, high);
+    const char *per = key->kind == KVC_KEY_RATE ? "/s" : "";
+    return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, key->name,
+                       "%.64s%s%s is not between %s%s and %s%s", text, same, *same ? per : "", low,
+                       per, high, per);
 }
 
 static bool is_one_of(const char *text, const char *const *list)
@@ -167,7 +172,7 @@ static enum kvc_status assign_whole(struct kvc_scenario *s, const struct kvc_sce
     if (st != KVC_OK)
         return st;
     if (key->kind != KVC_KEY_U64 && ((double)v < key->min || (double)v > key->max))
-        return out_of_range(key, text, err);
+        return out_of_range(key, text, (double)v, err);
     if (key->kind == KVC_KEY_U32) {
         uint32_t narrow = (uint32_t)v;
         memcpy(field_of(s, key), &narrow, sizeof(narrow));
@@ -187,7 +192,7 @@ static enum kvc_status assign_real(struct kvc_scenario *s, const struct kvc_scen
     if (st != KVC_OK)
         return st;
     if (v < key->min || v > key->max)
-        return out_of_range(key, text, err);
+        return out_of_range(key, text, v, err);
     memcpy(field_of(s, key), &v, sizeof(v));
     return KVC_OK;
 }

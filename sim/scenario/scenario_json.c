@@ -36,7 +36,7 @@ enum kvc_status kvc_scenario_unknown(const char *name, struct kvc_error *err)
     const char *list[160], *nearest, *group = later_group(name);
     if (group)
         return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, name,
-                           "%s is not yet supported: remove it or set it to null", group);
+                           "not yet supported: remove %s or set it to null", group);
     for (size_t i = 0; i < n; i++) {
         if (kvc_name_equal(keys[i].name, name))
             return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, name, "takes a value, not an object");
