@@ -141,6 +141,17 @@ static enum kvc_status check_entry(const struct kvc_jval *entry, const struct li
     return status;
 }
 
+/* The first of that name; NULL: none. */
+static const struct kvc_jval *entry_of(const struct kvc_jval *list, const char *id,
+                                       const char *name)
+{
+    const struct kvc_jval *v = list ? kvc_jval_first(list) : NULL;
+
+    while (v && !kvc_name_equal(kvc_profile_string(v, id), name))
+        v = kvc_jval_next(v);
+    return v;
+}
+
 static enum kvc_status check_list(const struct kvc_jval *doc, const struct list *l,
                                   const struct kvc_jval **out, const char *file,
                                   struct kvc_error *err)
@@ -153,8 +164,15 @@ static enum kvc_status check_list(const struct kvc_jval *doc, const struct list 
     if (kvc_jval_kind(*out) != KVC_JARRAY)
         return bad(*out, file, l->key, "is a list", err);
     for (const struct kvc_jval *v = kvc_jval_first(*out); v && status == KVC_OK;
-         v = kvc_jval_next(v))
+         v = kvc_jval_next(v)) {
         status = check_entry(v, l, file, err);
+        const char *name = status == KVC_OK ? kvc_profile_string(v, l->id) : NULL;
+        const struct kvc_jval *first = name ? entry_of(*out, l->id, name) : v;
+        if (first != v)
+            status = kvc_fail_at(err, KVC_ERR_INPUT, file, kvc_jval_line(v), l->id,
+                                 "'%.64s' stands here a second time, after line %llu: make one "
+                                 "entry of both", name, (unsigned long long)kvc_jval_line(first));
+    }
     return status;
 }
 
@@ -228,18 +246,15 @@ static enum kvc_status check(struct kvc_user_profile *p, const char *file, struc
     return status == KVC_OK ? read_kernels(p, kernels_alone, file, err) : status;
 }
 
-/* Of several entries of a name a later one wins, figure by figure. */
 static void overlay(const struct kvc_jval *list, const char *id, const char *name,
                     const struct kvc_user_figure *figures, void *profile)
 {
-    for (const struct kvc_jval *v = list ? kvc_jval_first(list) : NULL; v; v = kvc_jval_next(v)) {
-        if (!kvc_name_equal(kvc_profile_string(v, id), name))
-            continue;
-        for (const struct kvc_user_figure *f = figures; f->key; f++) {
-            struct kvc_figure figure;
-            if (kvc_profile_figure(v, f->key, &figure))
-                memcpy((char *)profile + f->offset, &figure, sizeof figure);
-        }
+    const struct kvc_jval *v = entry_of(list, id, name);
+
+    for (const struct kvc_user_figure *f = figures; v && f->key; f++) {
+        struct kvc_figure figure;
+        if (kvc_profile_figure(v, f->key, &figure))
+            memcpy((char *)profile + f->offset, &figure, sizeof figure);
     }
 }
 

@@ -46,7 +46,9 @@ static const char table[] = HEADER
     "8.5\n"
     /* 11: predicted, not scored */
     "odd,dump,vllm,nvidia/Llama-3.1-8B-Instruct-FP8,h200_sxm,fp8,agg,200,20,fp8,fp8,4,1,1,1,1,1,20,"
-    "2\n";
+    "2\n"
+    /* 12: how many GPUs is not stated */
+    "tp,dump,vllm,meta-llama/Llama-3.1-70B,h200_sxm,fp8,agg,1024,1024,fp8,fp8,4,,1,1,1,1,100,8.6\n";
 
 static void write_table(char path[64], const char *text)
 {
@@ -67,7 +69,7 @@ static void labels_are_repaired_and_repeats_found(void **state)
     write_table(path, table);
     assert_int_equal(kvc_engine_rows_read(&rows, path, NULL, NULL), KVC_OK);
     unlink(path);
-    assert_int_equal(rows.n, 12);
+    assert_int_equal(rows.n, 13);
     assert_int_equal(rows.row[0].tp, 8);
     assert_int_equal(rows.row[0].moe_ep, 8);
     assert_non_null(rows.row[0].repaired);
@@ -83,6 +85,7 @@ static void labels_are_repaired_and_repeats_found(void **state)
     assert_non_null(rows.row[6].unusable);
     assert_null(rows.row[10].doubtful);
     assert_non_null(rows.row[11].doubtful);
+    assert_non_null(rows.row[12].unusable);
     assert_string_equal(kvc_engine_row_llm(&rows.row[11])->name, "Llama-3.1-8B");
     kvc_engine_rows_clear(&rows);
 }
@@ -106,9 +109,9 @@ static void what_is_not_predicted_is_counted(void **state)
     unlink(path);
     assert_int_equal(v.scored, 4); /* plain, ep0, dp and both cut and dealt */
     assert_int_equal(v.doubtful, 1);
-    assert_int_equal(v.skipped, 7);
+    assert_int_equal(v.skipped, 8);
     assert_true(has_reason(&v, "repeat", 2));
-    assert_true(has_reason(&v, "number is missing", 1));
+    assert_true(has_reason(&v, "number is missing", 2));
     assert_true(has_reason(&v, "'x100'", 1));
     assert_true(has_reason(&v, "'Model'", 1));
     assert_true(has_reason(&v, "disaggregated", 1));

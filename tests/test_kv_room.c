@@ -93,7 +93,8 @@ static void windows_are_capped_unified_or_a_pool(void **state)
 #define REQUESTS 64
 
 /* Most requests at once of so many that come together; the answer stays in the last page. */
-static uint64_t peak_running(const char *model, const char *memory, const char *sequence)
+static uint64_t peak_running(const char *model, const char *memory, const char *sequence,
+                             bool beyond_memory)
 {
     static uint64_t arrival[REQUESTS];
     static uint32_t input[REQUESTS], output[REQUESTS], seg[REQUESTS];
@@ -121,6 +122,10 @@ static uint64_t peak_running(const char *model, const char *memory, const char *
     if (kvc_replay_run(&r, &t, sc, &options, &err) != KVC_OK)
         fail_msg("%s", err.text);
     assert_int_equal(r->completed, REQUESTS);
+    bool beyond = false;
+    for (size_t i = 0; i < r->n_warnings; i++)
+        beyond |= strcmp(r->warnings[i].code, "kv_beyond_memory") == 0;
+    assert_true(beyond == beyond_memory);
     uint64_t peak = r->replicas[0].peak_running;
     kvc_result_destroy(r);
     kvc_scenario_destroy(sc);
@@ -136,9 +141,17 @@ static void as_many_run_as_there_is_room_for(void **state)
     const uint64_t states = (2 * (150994944 + 2949120) + 65536 * 16 - 1) / (65536 * 16);
 
     assert_int_equal(states, 294);
-    assert_int_equal(peak_running("Qwen3.5-27B", "4GB", NULL), pages / (94 + states));
-    assert_int_equal(peak_running("Qwen3.5-27B", "4GB", "64KiB"), pages / 95);
-    assert_int_equal(peak_running("Llama-3.1-8B", "4GB", NULL), (4000000000 / 2097152 - 1) / 94);
+    assert_int_equal(peak_running("Qwen3.5-27B", "4GB", NULL, false), pages / (94 + states));
+    assert_int_equal(peak_running("Qwen3.5-27B", "4GB", "64KiB", false), pages / 95);
+    assert_int_equal(peak_running("Llama-3.1-8B", "4GB", NULL, false), (4000000000 / 2097152 - 1) / 94);
+}
+
+/* Two H200 hold 2 x 140.4 GB, 16 of them weights. */
+static void more_than_the_memory_is_told(void **state)
+{
+    (void)state;
+    assert_int_equal(peak_running("Llama-3.1-8B", "250GB", NULL, false), REQUESTS);
+    assert_int_equal(peak_running("Llama-3.1-8B", "281GB", NULL, true), REQUESTS);
 }
 
 int main(void)
@@ -148,6 +161,7 @@ int main(void)
         cmocka_unit_test(states_are_held_as_engines_do),
         cmocka_unit_test(windows_are_capped_unified_or_a_pool),
         cmocka_unit_test(as_many_run_as_there_is_room_for),
+        cmocka_unit_test(more_than_the_memory_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

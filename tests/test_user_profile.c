@@ -70,6 +70,15 @@ static void what_is_wrong_is_named(void **state)
         {"{\"schema\": \"kvcast.profile.v1\", \"engines\": [{\"backend\": \"vllm\", "
          "\"front_end_ns\": " FIGURE("-1") "}]}",
          "front_end_ns", "between"},
+        {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"gds\"},\n"
+         "{\"name\": \"pcie5-x16\"}, {\"name\": \"GDS\"}]}",
+         "name", "'GDS' stands here a second time, after line 1"},
+        {"{\"schema\": \"kvcast.profile.v1\", \"engines\": [{\"backend\": \"vllm\"}, "
+         "{\"backend\": \"vllm\"}]}",
+         "backend", "a second time"},
+        {"{\"schema\": \"kvcast.profile.v1\", \"gpus\": [{\"name\": \"h20\"}, "
+         "{\"name\": \"h20\", \"device\": \"X\"}]}",
+         "name", "a second time"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof c / sizeof c[0]; i++) {
@@ -88,8 +97,7 @@ static void figures_replace_the_carried_ones_and_no_others(void **state)
 {
     static const char text[] =
         "{\"schema\": \"kvcast.profile.v1\", // a note\n \"gpu\": \"h100-sxm\", \"links\": "
-        "[{\"name\": \"PCIE5_X16\", \"latency_ns\": " FIGURE("7000") "},"
-        " {\"name\": \"pcie5-x16\", \"latency_ns\": " FIGURE("8000") "}],"
+        "[{\"name\": \"PCIE5_X16\", \"latency_ns\": " FIGURE("8000") "}],"
         "\"engines\": [{\"backend\": \"vllm\", \"front_end_ns\": " FIGURE("3e6") "}]}";
     struct kvc_user_profile *p = NULL;
     struct kvc_link_profile l;

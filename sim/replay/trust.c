@@ -156,6 +156,18 @@ static void warn_sequences(struct notes *n, const struct kvc_engine *e)
              "engine.page_tokens %u replays that.", e->room.resume_tokens, e->room.resume_tokens);
 }
 
+/* Bytes that the scenario states are not derived from the GPU's memory, so they may exceed it. */
+static void warn_room(struct notes *n, const struct kvc_engine *e)
+{
+    uint64_t given = e->sc->engine.kv_cache_memory_bytes;
+    uint64_t most = kvc_step_kv_capacity_bytes(e->model, 1, e->sc->engine.max_batched_tokens);
+    if (given > most)
+        warn(n, "kv_beyond_memory",
+             "engine.kv_cache_memory is %.4g GB a replica, and beside the weights its GPUs have "
+             "room for %.4g: no engine would start so. It is what more memory would bring.",
+             (double)given * 1e-9, (double)most * 1e-9);
+}
+
 static void warn_load(struct notes *n, const struct kvc_engine *e)
 {
     uint64_t span = e->trace->n_requests ? e->trace->arrival_ns[e->trace->n_requests - 1] : 0;
@@ -174,6 +186,7 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
                                "again.", (unsigned long long)preempted,
              (unsigned long long)n->r->recomputed_tokens);
     warn_sequences(n, e);
+    warn_room(n, e);
     const struct kvc_gpu *gpu = kvc_user_gpu(e->user, e->sc->cluster.gpu);
     const struct kvc_figure *between = &gpu->gpu_link_bytes_per_s;
     if (e->sc->cluster.tp > 1 && between->value < SLOW_GPU_LINK)

@@ -185,6 +185,7 @@ enum kvc_status kvc_host_fit_requests(struct kvc_host_fit *out, const struct kvc
                     .progress_user = user};
     const struct kvc_engine_profile *engine = kvc_engine_find(f.backend);
     const char *slash = strrchr(path, '/');
+    char odd[256];
     if (!engine)
         return kvc_fail(err, KVC_ERR_INPUT, "no engine '%s'", f.backend);
     kvc_host_fit_start(out, engine);
@@ -199,6 +200,10 @@ enum kvc_status kvc_host_fit_requests(struct kvc_host_fit *out, const struct kvc
         kvc_text_addf(&out->notes, "%s: its clock is the engine's, so the front end and the client "
                       "are not in it\n", slash ? slash + 1 : path);
     }
+    if (!kvc_measured_log_note(log, odd))
+        status = status == KVC_OK ? kvc_fail_nomem(err) : status;
+    if (*odd)
+        kvc_text_addf(&out->notes, "%s: %s\n", slash ? slash + 1 : path, odd);
     out->fit.residuals = residuals;
     out->fit.user = &f;
     out->fit.n = 2 * log->n;

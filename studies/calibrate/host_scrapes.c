@@ -210,6 +210,26 @@ static bool residuals(void *user, const double *x, double *out)
     return true;
 }
 
+/* No host is a hundred times slower or faster than another, as with requests. */
+static enum kvc_status check_size(const struct fit *f, const struct kvc_host_fit *out,
+                                  const struct interval *i, struct kvc_error *err)
+{
+    static const char *const names[] = {"time between tokens", "prefill", "TTFT"};
+
+    for (size_t r = 0; r < f->n_rows; r++) {
+        const struct row *row = &f->row[r];
+        double ns = row->kernels_ns + row->fixed_ns;
+        for (size_t k = 0; k < KVC_HOST_CONSTANTS; k++)
+            ns += row->of[k] * out->fit.constant[k].start;
+        if (row->at == i && !(row->measured_ns < 100 * ns && row->measured_ns > ns / 100))
+            return kvc_fail_at(err, KVC_ERR_INPUT, i->path, 0, NULL,
+                               "by its counters a mean %s of %.4g ms, where %.4g are expected: "
+                               "sums in seconds, of this model on this GPU, are expected",
+                               names[row->kind], row->measured_ns / 1e6, ns / 1e6);
+    }
+    return KVC_OK;
+}
+
 /* user: whose GPU and kernels these are; its hosts take no part. */
 static enum kvc_status model_of(struct kvc_step_model **out, const struct kvc_scenario *s,
                                 const struct kvc_user_profile *user, const char *backend,
@@ -313,6 +333,8 @@ static enum kvc_status read_all(struct fit *f, struct kvc_host_fit *out, const c
         at->path = paths[i];
         say_what_is_missing(out, at, &next);
         add_rows(f, at, model, scenario->engine.max_batched_tokens);
+        if ((status = check_size(f, out, at, err)) != KVC_OK)
+            break;
         out->requests += (uint64_t)at->requests;
         kvc_text_addf(&out->notes,
                       "%s: %.0f requests of %.0f + %.0f tokens, %.0f %% of the prompts "

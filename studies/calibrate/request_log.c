@@ -2,6 +2,8 @@
 #include "studies/calibrate/request_log.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -20,11 +22,14 @@ enum kvc_status kvc_measured_log_add(struct kvc_measured_log *log, double input,
         return kvc_fail_at(err, KVC_ERR_INPUT, path, line, NULL,
                            "tokens of prompt and answer are missing or no whole numbers from 1 on: "
                            "if the request failed, take its row out");
+    if (isnan(ttft_s) || isnan(e2e_s))
+        return kvc_fail_at(err, KVC_ERR_INPUT, path, line, NULL,
+                           "the time of its %s token is missing: if the request failed, take its "
+                           "row out", isnan(ttft_s) ? "first" : "last");
     if (!(ttft_s >= 0) || !(e2e_s >= ttft_s) || !(e2e_s < LONGEST_S))
         return kvc_fail_at(err, KVC_ERR_INPUT, path, line, NULL,
-                           "times of first and last token are missing or make no sense (%g s and "
-                           "%g s after it came): if the request failed, take its row out", ttft_s,
-                           e2e_s);
+                           "its first and last token %g s and %g s after it came make no sense: if "
+                           "the request failed, take its row out", ttft_s, e2e_s);
     if (!kvc_grow((void **)&log->request, &log->cap, log->n + 1, sizeof *log->request))
         return kvc_fail_nomem(err);
     log->request[log->n++] = (struct kvc_measured_request){
@@ -58,6 +63,13 @@ static double any(const struct kvc_jval *row, const char *const *keys)
     return v;
 }
 
+static enum kvc_status no_arrival(const char *path, uint64_t line, struct kvc_error *err)
+{
+    return kvc_fail_at(err, KVC_ERR_INPUT, path, line, NULL,
+                       "its arrival (or queued_ts) is missing, so how long its tokens took is not "
+                       "known: take the row out");
+}
+
 static enum kvc_status add_json(struct kvc_measured_log *log, const char *text, size_t n,
                                 const char *path, uint64_t line, struct kvc_error *err)
 {
@@ -77,8 +89,10 @@ static enum kvc_status add_json(struct kvc_measured_log *log, const char *text, 
         begin = arrival;
         log->engine_clock = false;
     }
-    status = kvc_measured_log_add(log, any(row, inputs), any(row, outputs), first - begin,
-                                  last - begin, arrival, path, line, err);
+    status = isnan(begin) ? no_arrival(path, line, err)
+                          : kvc_measured_log_add(log, any(row, inputs), any(row, outputs),
+                                                 first - begin, last - begin, arrival, path, line,
+                                                 err);
     kvc_json_free(row);
     return status;
 }
@@ -165,6 +179,8 @@ static enum kvc_status add_row(struct kvc_measured_log *log, struct kvc_csv_tabl
         status = kvc_csv_table_number(t, stated ? c->e2e : c->last, &last, err);
     if (status != KVC_OK)
         return status;
+    if (!stated && isnan(arrival))
+        return no_arrival(t->path, t->line, err);
     return kvc_measured_log_add(log, input, output, stated ? first / 1e3 : first - arrival,
                                 stated ? last / 1e3 : last - arrival, arrival, t->path, t->line,
                                 err);
@@ -226,6 +242,41 @@ enum kvc_status kvc_measured_log_read(struct kvc_measured_log *out, const char *
     if (status != KVC_OK)
         kvc_measured_log_clear(out);
     return status;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct kvc_measured_request *x = a, *y = b;
+
+    int order = (x->arrival_s > y->arrival_s) - (x->arrival_s < y->arrival_s);
+
+    if (!order)
+        order = (x->ttft_ns > y->ttft_ns) - (x->ttft_ns < y->ttft_ns);
+    if (!order)
+        order = (x->e2e_ns > y->e2e_ns) - (x->e2e_ns < y->e2e_ns);
+    if (!order)
+        order = (x->input > y->input) - (x->input < y->input);
+    return order ? order : (x->output > y->output) - (x->output < y->output);
+}
+
+bool kvc_measured_log_note(const struct kvc_measured_log *log, char out[256])
+{
+    struct kvc_measured_request *r = kvc_malloc(log->n, sizeof *r);
+    size_t n = 0, repeats = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; r && i < log->n; i++)
+        if (isfinite(log->request[i].arrival_s))
+            r[n++] = log->request[i];
+    if (n)
+        qsort(r, n, sizeof *r, compare);
+    for (size_t i = 1; i < n; i++)
+        repeats += compare(&r[i - 1], &r[i]) == 0;
+    if (repeats)
+        snprintf(out, 256, "%zu of its %zu rows equal another in arrival, tokens and times: each "
+                 "is taken for a request of its own; copies must go", repeats, log->n);
+    kvc_free(r);
+    return r != NULL;
 }
 
 void kvc_measured_log_clear(struct kvc_measured_log *log)

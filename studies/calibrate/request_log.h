@@ -22,6 +22,8 @@ struct kvc_measured_log { /* all zero = empty; in the file's order */
 
 enum kvc_status kvc_measured_log_read(struct kvc_measured_log *out, const char *path,
                                       struct kvc_error *err);
+/* What looks odd in it, in words; "" = nothing. false: no memory. */
+bool kvc_measured_log_note(const struct kvc_measured_log *log, char out[256]);
 void kvc_measured_log_clear(struct kvc_measured_log *log);
 /* One more; what makes no sense is an error there. */
 enum kvc_status kvc_measured_log_add(struct kvc_measured_log *log, double input, double output,

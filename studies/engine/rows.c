@@ -67,7 +67,7 @@ static bool workers(struct kvc_csv_table *t, const char *kind, struct kvc_row_wo
         const char *name;
         uint32_t otherwise, *out;
     } columns[] = {{"num_workers", 0, &out->workers}, {"batch_size", 1, &out->batch},
-                   {"tp_size", 1, &out->tp},          {"pp_size", 1, &out->pp},
+                   {"tp_size", 0, &out->tp},          {"pp_size", 1, &out->pp},
                    {"attention_dp_size", 1, &out->dp}, {"moe_tp_size", 1, &out->moe_tp},
                    {"moe_ep_size", 1, &out->moe_ep}};
     char name[64];
@@ -77,7 +77,8 @@ static bool workers(struct kvc_csv_table *t, const char *kind, struct kvc_row_wo
         snprintf(name, sizeof name, "%s_%s", kind, columns[i].name);
         fine = count(t, name, columns[i].otherwise, columns[i].out) && fine;
     }
-    return fine && out->workers <= 4096 && out->batch <= 100000 && out->tp && out->dp <= 4096;
+    return fine && out->workers <= 4096 && out->batch <= 100000 && (out->tp || !out->workers) &&
+           out->dp <= 4096;
 }
 
 /* Everything in flight is in decode: that many clients are busy. */
@@ -106,7 +107,7 @@ static bool numbers(struct kvc_csv_table *t, struct kvc_engine_row *r)
     if (r->disagg)
         return disaggregated(t, r) && fine;
     fine = count(t, "batch_size", 0, &r->clients) && fine;
-    fine = count(t, "tp_size", 1, &r->tp) && fine;
+    fine = count(t, "tp_size", 0, &r->tp) && fine;
     fine = count(t, "pp_size", 1, &r->pp) && fine;
     fine = count(t, "attention_dp_size", 1, &r->dp) && fine;
     fine = count(t, "moe_tp_size", 1, &r->moe_tp) && fine;
