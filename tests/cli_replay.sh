@@ -150,10 +150,10 @@ says() { # name, code, pattern, arguments..
     report $? "$name"
 }
 says "tp that does not divide the heads" 2 'cluster.tp: 3 does not divide' --preset kga-rag --tp 3
-says "a KV dtype that no kernel reads" 3 'kv_dtype: .*use bf16 or fp8' --preset kga-rag --model DeepSeek-V3 --tp 8 --kv-dtype nvfp4
-says "weights without times" 3 'weights_dtype: .* int8 weights on h200_sxm; it has bf16, fp8' --preset kga-rag --weights_dtype int8
-says "ranks of a dense model" 3 'cluster.dp: 2 .*cluster.replicas' --preset kga-rag --tp 1 --cluster.dp 2
-says "a model without times" 3 'model: no step times' --model kimi-k3 --gpu h200-sxm
+says "a KV dtype that no kernel reads" 2 'kv_dtype: .*use bf16 or fp8' --preset kga-rag --model DeepSeek-V3 --tp 8 --kv-dtype nvfp4
+says "weights without times" 2 'weights_dtype: .* int8 weights on h200_sxm; it has bf16, fp8' --preset kga-rag --weights_dtype int8
+says "ranks of a dense model" 2 'cluster.dp: 2 .*cluster.replicas' --preset kga-rag --tp 1 --cluster.dp 2
+says "a model without times" 2 'model: no step times' --model kimi-k3 --gpu h200-sxm
 says "an engine's preset as a scenario's" 2 'preset: sglang presets an engine only' --preset sglang
 "$kvcast" replay log.jsonl --preset kga-rag --json --quiet --scale 2 --arrivals.mode closed \
     --arrivals.concurrency 4 | grep -q '"times_ignored"'
