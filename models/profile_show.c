@@ -88,7 +88,7 @@ static void kernel_part(struct show *s, const struct kvc_kernel_store *k,
         kvc_json_close(&s->j);
     } else {
         if (!isnan(off))
-            snprintf(error, sizeof error, "%.1f %% off", off);
+            snprintf(error, sizeof error, "%.1f %% off, %zu", off, t->shape.rows);
         kvc_text_addf(&s->text, "  %-26s %-16s %-10s %s\n", part, error, kind, t->source);
     }
 }
@@ -103,7 +103,7 @@ static void show_kernels(struct show *s, const struct kvc_gpu *g)
         bool any = kvc_kernel_store_load(&k, g, *b, NULL) == KVC_OK && k.tables.n;
         if (!s->json)
             kvc_text_addf(&s->text, "  kernel times, %s: %s%s\n", *b,
-                          !any ? "none" : "mean error on shapes kept aside, -: none were",
+                          !any ? "none" : "mean error on so many rows of shapes kept aside, -: none were",
                           any && k.borrowed ? "; of the GPU in the source" : "");
         else
             kvc_json_open_object(&s->j, *b);
@@ -117,15 +117,52 @@ static void show_kernels(struct show *s, const struct kvc_gpu *g)
         kvc_json_close(&s->j);
 }
 
+/* A line of the list; NULL: its head. */
+static void brief_gpu(struct show *s, const struct kvc_gpu *g)
+{
+    if (!g) {
+        kvc_text_addf(&s->text, "~: assumed; TFLOP/s dense\n%-12s %-37s %7s %7s %7s %7s %7s  %s\n",
+                      "", "", "GB", "GB/s", "bf16", "fp8", "USD/h", "kernel times");
+        return;
+    }
+    const struct {
+        const struct kvc_figure *figure;
+        double divide;
+        int digits;
+    } column[] = {{&g->memory_bytes, 1e9, 0}, {&g->hbm_bytes_per_s, 1e9, 0},
+                  {&g->bf16_flops, 1e12, 0}, {&g->fp8_flops, 1e12, 0}, {&g->usd_per_hour, 1, 2}};
+    char value[32];
+
+    kvc_text_addf(&s->text, "%-12s %-37s", g->id, g->name);
+    for (size_t i = 0; i < sizeof column / sizeof column[0]; i++) {
+        snprintf(value, sizeof value, "%s%.*f",
+                 strcmp(column[i].figure->kind, "assumed") == 0 ? "~" : "", column[i].digits,
+                 column[i].figure->value / column[i].divide);
+        kvc_text_addf(&s->text, " %7s", value);
+    }
+    kvc_text_addf(&s->text, "  %s\n", g->kernels_measured ? "measured" : "assumed");
+}
+
+/* What copies of KV take in replays, which is no large copy's rate. */
+static void show_host_link(struct show *s, const char *name)
+{
+    const struct kvc_link_profile *l = kvc_link_find(name);
+    char text[160];
+
+    if (s->json || !l) {
+        words(s, "host_link", "host link", name);
+        return;
+    }
+    snprintf(text, sizeof text, "%s: what replays use for KV, %.4g GB/s to the GPU, %.4g back; "
+             "the rates above are of one large copy", name, l->read_bytes_per_s.value / 1e9,
+             l->write_bytes_per_s.value / 1e9);
+    words(s, NULL, "host link", text);
+}
+
 static void show_gpu(struct show *s, const struct kvc_gpu *g)
 {
     if (s->brief) {
-        kvc_text_addf(&s->text,
-                      "%-12s %-32s %5.0f GB %6.0f GB/s %5.0f bf16 %5.0f fp8 TFLOP/s %6.2f USD/h  "
-                      "%s\n",
-                      g->id, g->name, g->memory_bytes.value / 1e9, g->hbm_bytes_per_s.value / 1e9,
-                      g->bf16_flops.value / 1e12, g->fp8_flops.value / 1e12, g->usd_per_hour.value,
-                      g->kernels_measured ? "kernels measured" : "kernels assumed");
+        brief_gpu(s, g);
         return;
     }
     open_profile(s, g->id, g->name);
@@ -145,15 +182,12 @@ static void show_gpu(struct show *s, const struct kvc_gpu *g)
     figure(s, "nic_bytes_per_s", "network", &g->nic_bytes_per_s, 1e9, "GB/s");
     figure(s, "tdp_w", "power limit", &g->tdp_w, 1, "W");
     figure(s, "usd_per_hour", "rent", &g->usd_per_hour, 1, "USD/h");
-    words(s, "host_link", "host link", g->host_link);
-    if (s->json) {
+    show_host_link(s, g->host_link);
+    if (s->json)
         kvc_json_bool(&s->j, "kernels_measured", g->kernels_measured);
-    } else {
-        words(s, NULL, "", "replays use the link's rates ('kvcast show link'); those above are of "
-                           "one large copy");
+    else
         words(s, NULL, "kernel times",
               g->kernels_measured ? "measured with vLLM" : "assumed, wide band");
-    }
     if (s->kernels)
         show_kernels(s, g);
     close_profile(s);
@@ -471,6 +505,8 @@ static enum kvc_status show_named(struct show *s, const char *kind, const char *
     if (strcmp(kind, "hardware") == 0) {
         if (name && !kvc_gpu_find(name))
             return unknown(kind, name, kvc_gpu_names(), err);
+        if (s->brief)
+            brief_gpu(s, NULL);
         for (const char *const *n = kvc_gpu_names(); *n; n++)
             if (!name || kvc_name_equal(*n, name))
                 show_gpu(s, kvc_gpu_find(*n));

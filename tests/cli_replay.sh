@@ -108,13 +108,13 @@ report $? "--strict stops at the first with file and line"
 rc=$?
 [ $rc != 0 ] && [ -s err ] && [ ! -s x.json ]
 report $? "a model that does not fit the GPU is refused with a reason (exit $rc)"
-refused "a share of memory below the weights" 3 "raise .*engine.gpu_memory_utilization" \
+refused "a share of memory below the weights" 2 "raise .*engine.gpu_memory_utilization" \
     replay log.jsonl --model llama-3.1-8b --gpu h100-sxm --engine.gpu_memory_utilization 0.1
-refused "a backend without kernels there" 3 "engine.backend: no kernel times of trtllm" \
+refused "a backend without kernels there" 2 "engine.backend: no kernel times of trtllm" \
     replay log.jsonl --model llama-3.1-8b --gpu rtx-4090 --engine.backend trtllm
 refused "DRAM is not staged in itself" 2 "tiers.dram.staged: dram is host memory" \
     replay log.jsonl --model llama-3.1-8b --gpu h100-sxm --dram 1GiB --tiers.dram.staged true
-refused "KV of less than two pages names its key" 3 "^kvcast: engine.kv_cache_memory: holds less" \
+refused "KV of less than two pages names its key" 2 "^kvcast: engine.kv_cache_memory: holds less" \
     replay log.jsonl --model llama-3.1-8b --gpu h100-sxm --engine.kv_cache_memory 2MiB
 
 if [ -w /dev/full ]; then

@@ -32,9 +32,16 @@ for kind in hardware model engine preset price link; do
 done
 check "a name in another spelling is found" has '^h200_sxm: ' show hardware H200-SXM
 check "figures carry kind and source" has 'datasheet .*aiconfigurator' show hardware h200_sxm
-check "kernel tables state their error" has 'gemm.fp8 .*% off .*fitted' show hardware h200_sxm
+check "kernel tables state their error" has 'gemm.fp8 .*% off, .*fitted' show hardware h200_sxm
 check "another GPU's kernels have its error" has 'trtllm: mean error .* of the GPU in the source' show hardware h800
-check "a GPU says whose rate copies have" has 'replays use the link.s rates' show hardware h200_sxm
+rate() { # read or write of pcie5-x16 as its list has it
+    "$KVCAST" show link 2>/dev/null | sed -n "s/^pcie5-x16 .*$1 *\([0-9.]*[1-9]\)0* GB.*/\1/p"
+}
+check "a GPU says what rates copies of KV have" has \
+    "pcie5-x16: what replays use for KV, $(rate read) GB/s to the GPU, $(rate write) back" show hardware h200_sxm
+check "errors say on how many rows" has 'generation_attention bfloat16 bfloat16 d128 w0 [0-9.]* % off, 126 ' show hardware h20
+check "the list of GPUs has a head" has '^ .* GB  *GB/s  *bf16  *fp8  *USD/h  kernel times' show hardware
+check "and marks what is assumed" has '^a100_80 .* 312    ~312 ' show hardware
 check "a model shows its KV bytes" has '327680' show model llama-3.1-70b
 check "a link shows its latency" has 'latency .*500 us' show link rdma-400
 check "prices name their source" has 'PUE.*assumed' show price
