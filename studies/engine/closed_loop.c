@@ -3,6 +3,7 @@
  * of them; decoding ones advance together, and only the next end is looked for. */
 #include "studies/engine/closed_loop.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -25,7 +26,7 @@ struct run {
     uint32_t waited, unheard; /* decode steps since prompts could go, since requests were heard */
     size_t n_chunks;
     uint64_t decode_steps, next_end, context;
-    double now, kv_used;
+    double now, began, kv_used; /* began: the last step */
     double planned; /* the coming step holds nothing that came later */
 };
 
@@ -147,17 +148,57 @@ static void plan_prefill(struct run *x, uint32_t budget)
     }
 }
 
-static double step_ns(struct run *x, uint32_t n_decode, uint32_t n_first)
+/* Takes the step that is planned. */
+static void run_step(struct run *x, uint32_t n_decode, uint32_t n_first)
 {
     const struct kvc_closed_loop *l = x->loop;
     uint64_t context = n_decode ? x->context : 0, host, ns;
 
     ns = kvc_step_ns(l->model, x->chunk, x->n_chunks, n_decode, context, n_decode + n_first, &host);
     x->out->flags |= kvc_step_flags(l->model, x->chunk, x->n_chunks, n_decode, context);
-    x->out->steps++;
-    return (double)(ns - host) + l->host.step_ns +
-           l->host.sequence_ns * ((double)n_decode + (double)x->n_chunks) +
-           (x->n_chunks ? l->host.prefill_ns : 0);
+    x->began = x->now;
+    x->now += (double)(ns - host) + l->host.step_ns +
+              l->host.sequence_ns * ((double)n_decode + (double)x->n_chunks) +
+              (x->n_chunks ? l->host.prefill_ns : 0);
+}
+
+/* Decode steps until somebody ends or may come, at least one; a step lasts at first ns, and each
+ * by more than the one before. */
+static uint64_t stretch(const struct run *x, double first, double more)
+{
+    uint64_t steps = x->next_end - x->decode_steps;
+
+    if (x->filling < x->admitted || may_admit(x))
+        return 1;
+    if (x->received < x->sent) { /* begins of steps before it arrives */
+        double gap = arrival(x, x->received) - x->now, mean = first - more / 2;
+        double begins = gap > 0 ? 2 * gap / (mean + sqrt(mean * mean + 2 * more * gap)) : 0;
+        if (begins + 1 < (double)steps)
+            steps = (uint64_t)begins + 1;
+    }
+    return steps;
+}
+
+/* Takes the decode step that is planned and those behind it that nothing changes. */
+static uint64_t run_decodes(struct run *x)
+{
+    const struct kvc_closed_loop *l = x->loop;
+    const uint32_t n = x->n_decoding, every = l->batching.receive_steps;
+    struct kvc_decode_cost cost;
+
+    kvc_step_decode(l->model, n, x->context, &cost);
+    double token = (double)cost.c1_q48 / 281474976710656.0;
+    double first = (double)cost.c0_q16 / 65536 - (double)cost.host_ns + l->host.step_ns +
+                   l->host.sequence_ns * n + token * (double)x->context;
+    uint64_t steps = stretch(x, first, token * n), known = (cost.context_end - x->context) / n + 1;
+    steps = steps < known ? steps : known;
+    double last = first + token * n * (double)(steps - 1);
+    x->out->flags |= kvc_step_flags(l->model, NULL, 0, n, x->context + (steps - 1) * n);
+    x->began = x->now + (first + last) / 2 * (double)steps - last;
+    x->now = x->began + last;
+    if (every)
+        x->unheard = (uint32_t)((x->unheard + steps - 1) % every);
+    return steps;
 }
 
 static void end(struct run *x, const struct request *r)
@@ -223,12 +264,16 @@ static void step(struct run *x)
     while (x->filling + n_first < x->admitted &&
            x->r[x->filling + n_first].done == x->r[x->filling + n_first].input)
         n_first++;
-    double began = x->now;
-    x->now += step_ns(x, n_decode, n_first);
-    x->planned = l->batching.plan_ahead ? began : x->now;
+    uint64_t steps = 1;
+    if (x->n_chunks || !n_decode)
+        run_step(x, n_decode, n_first);
+    else
+        steps = run_decodes(x);
+    x->out->steps += steps;
+    x->planned = l->batching.plan_ahead ? x->began : x->now;
     if (n_decode) {
-        x->decode_steps++;
-        x->context += n_decode;
+        x->decode_steps += steps;
+        x->context += steps * n_decode;
         if (x->decode_steps == x->next_end)
             end_decodes(x);
     }
