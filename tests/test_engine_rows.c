@@ -162,7 +162,8 @@ static void without_fitted_constants_only_kernels_take_time(void **state)
     }
     kvc_step_model_destroy(model);
     assert_true(fabs(v.prediction[0].unfitted_ttft_ms - (double)first / 1e6) < 1e-9);
-    assert_true(fabs(v.prediction[0].unfitted_tpot_ms - (double)decode / 2e6) < 1e-6); /* whole ns are rounded one by one above */
+    /* a stretch is one sum, the steps above are rounded to ns one by one */
+    assert_true(fabs(v.prediction[0].unfitted_tpot_ms - (double)decode / 2e6) < 1e-6);
     assert_true(v.prediction[0].ttft_ms > v.prediction[0].unfitted_ttft_ms);
 
     /* the groups: TensorRT-LLM's row, and DeepSeek's on H200 */

@@ -187,8 +187,8 @@ static uint64_t run_decodes(struct run *x)
     struct kvc_decode_cost cost;
 
     kvc_step_decode(l->model, n, x->context, &cost);
-    double token = (double)cost.c1_q48 / 281474976710656.0;
-    double first = (double)cost.c0_q16 / 65536 - (double)cost.host_ns + l->host.step_ns +
+    double token = ldexp((double)cost.c1_q40, -40);
+    double first = ldexp((double)cost.c0_q16, -16) - (double)cost.host_ns + l->host.step_ns +
                    l->host.sequence_ns * n + token * (double)x->context;
     uint64_t steps = stretch(x, first, token * n), known = (cost.context_end - x->context) / n + 1;
     steps = steps < known ? steps : known;
