@@ -170,6 +170,7 @@ static void make_traffic(struct maker *m)
     sc->arrivals.mode = KVC_ARRIVALS_OPEN;
     sc->arrivals.scale = 1.0;
     sc->arrivals.spread_ns = 0;
+    sc->arrivals.rounds = false;
     sc->router.latency_ns = 0;
     sc->request_timeout_ns = sc->warmup_ns = 0;
     sc->cluster.replicas = 1;
@@ -185,6 +186,7 @@ static void make_traffic(struct maker *m)
     if (chance(m, 40)) {
         sc->arrivals.mode = KVC_ARRIVALS_CLOSED;
         sc->arrivals.concurrency = 1 + below(m, 5);
+        sc->arrivals.rounds = m->c->seed / 5 % 3 == 0;
     } else if (m->c->seed % 3 == 0) {
         sc->arrivals.mode = KVC_ARRIVALS_PACED;
     }
@@ -481,10 +483,10 @@ void replay_case_print(const struct replay_case *c)
     printf("#   prefill %d reserve_output %d publish %d preempt %d partial_reuse %d\n",
            s->engine.prefill, s->engine.reserve_output, s->engine.publish, s->engine.preempt,
            s->engine.partial_reuse);
-    printf("#   replicas %u router %s latency %llu mode %d conc %u scale %g spread %llu timeout "
+    printf("#   replicas %u router %s latency %llu mode %d conc %u rounds %d scale %g spread %llu timeout "
            "%llu warmup %llu gpus_per_node %u tp %u order %s\n",
            s->cluster.replicas, s->router.policy, (unsigned long long)s->router.latency_ns,
-           s->arrivals.mode, s->arrivals.concurrency, s->arrivals.scale,
+           s->arrivals.mode, s->arrivals.concurrency, s->arrivals.rounds, s->arrivals.scale,
            (unsigned long long)s->arrivals.spread_ns, (unsigned long long)s->request_timeout_ns,
            (unsigned long long)s->warmup_ns, s->cluster.gpus_per_node,
            s->cluster.tp, s->engine.order);

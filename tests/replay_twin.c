@@ -71,6 +71,12 @@ static void plan_open(struct twin *tw)
     }
 }
 
+static uint64_t think_of(const struct twin *tw, uint32_t i)
+{
+    return tw->trace->think_ns && tw->trace->think_ns[i] != KVC_TIME_NONE ? tw->trace->think_ns[i]
+                                                                         : 0;
+}
+
 /* Chains the turns of each session; a request without session is one of its own. */
 static void chain_turns(struct twin *tw)
 {
@@ -92,8 +98,50 @@ static void chain_turns(struct twin *tw)
     kvc_free(last);
 }
 
+/* Whose turn it is in rounds: the least turn that was not asked for, of equals the first request. */
+static uint32_t next_in_rounds(const struct twin *tw, uint32_t *turn)
+{
+    uint32_t best = TWIN_NONE;
+
+    for (uint32_t i = 0; i < tw->n_req; i++) {
+        uint32_t k = 0;
+
+        for (uint32_t j = 0; j < i; j++)
+            if (tw->trace->session && tw->trace->session[i] != KVC_ID_NONE)
+                k += tw->trace->session[j] == tw->trace->session[i];
+        if (!tw->sent[i] && (best == TWIN_NONE || k < *turn)) {
+            best = i;
+            *turn = k;
+        }
+    }
+    return best;
+}
+
+static void ask_in_rounds(struct twin *tw, uint64_t at)
+{
+    for (;;) {
+        uint32_t turn = 0, i = next_in_rounds(tw, &turn);
+
+        if (i == TWIN_NONE || tw->under_way == tw->sc->arrivals.concurrency ||
+            (turn != tw->round && tw->under_way))
+            return;
+        if (turn != tw->round)
+            tw->round_began = at;
+        tw->round = turn;
+        tw->sent[i] = true;
+        tw->under_way++;
+        tw->pending[i].time = tw->round_began + think_of(tw, i);
+        if (tw->pending[i].time < at)
+            tw->pending[i].time = at;
+    }
+}
+
 static void plan_closed(struct twin *tw)
 {
+    if (tw->sc->arrivals.rounds) {
+        ask_in_rounds(tw, 0);
+        return;
+    }
     chain_turns(tw);
     for (uint32_t lane = 0; lane < tw->sc->arrivals.concurrency; lane++)
         if (tw->next_session < tw->n_sessions)
@@ -115,20 +163,22 @@ static void plan_paced(struct twin *tw)
 static void client_sees_end(struct twin *tw, const struct req *r, uint64_t at)
 {
     uint32_t next = tw->next_turn[r->index];
-    uint64_t think = 0;
 
     if (tw->sc->arrivals.mode == KVC_ARRIVALS_PACED && next != TWIN_NONE)
         tw->pending[next].time = tw->own_time[next] > at ? tw->own_time[next] : at;
     if (tw->sc->arrivals.mode != KVC_ARRIVALS_CLOSED)
         return;
+    if (tw->sc->arrivals.rounds) {
+        tw->under_way--;
+        ask_in_rounds(tw, at);
+        return;
+    }
     if (next == TWIN_NONE) {
         if (tw->next_session < tw->n_sessions)
             tw->pending[tw->first_of_session[tw->next_session++]].time = at;
         return;
     }
-    if (tw->trace->think_ns && tw->trace->think_ns[next] != KVC_TIME_NONE)
-        think = tw->trace->think_ns[next];
-    tw->pending[next].time = at + think;
+    tw->pending[next].time = at + think_of(tw, next);
 }
 
 /* ---- routing ---- */
@@ -332,6 +382,7 @@ static void create_requests(struct twin *tw)
     tw->pending = twin_alloc(tw->n_req, sizeof *tw->pending);
     tw->next_turn = twin_alloc(tw->n_req, sizeof *tw->next_turn);
     tw->own_time = twin_alloc(tw->n_req, sizeof *tw->own_time);
+    tw->sent = twin_alloc(tw->n_req, sizeof *tw->sent);
     tw->first_of_session = twin_alloc(tw->n_req, sizeof *tw->first_of_session);
     for (uint32_t i = 0; i < tw->n_req; i++) {
         struct req *r = &tw->req[i];
@@ -447,6 +498,7 @@ static void destroy(struct twin *tw)
     kvc_free(tw->pending);
     kvc_free(tw->next_turn);
     kvc_free(tw->own_time);
+    kvc_free(tw->sent);
     kvc_free(tw->first_of_session);
     kvc_free(tw->seg_base);
     kvc_free(tw->ever_published);

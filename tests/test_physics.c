@@ -123,6 +123,7 @@ static void links_carry_what_tiers_gave_and_took(void **state)
         uint64_t hits = 0;
         replay_case_make(&c, seed, CASE_DRAM, base, token);
         c.sc.arrivals.mode = KVC_ARRIVALS_OPEN;
+        c.sc.arrivals.rounds = false;
         c.sc.arrivals.concurrency = 0;
         c.sc.arrivals.spread_ns = c.sc.request_timeout_ns = c.sc.warmup_ns = 0;
         for (uint32_t i = 0; i < c.n; i++)

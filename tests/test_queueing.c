@@ -367,6 +367,43 @@ static void room_goes_page_by_page(void **state)
     kvc_step_model_destroy(m);
 }
 
+/* Rounds by arithmetic: steps of one prompt each, two lanes, three sessions of two turns. */
+static void rounds_wait_for_the_last_answer(void **state)
+{
+    enum { N = 6 };
+    static const uint64_t pause[] = {0, 0, 0, 5 * STEP_NS, 5 * STEP_NS, 0};
+    static const double steps[] = {1, 2, 1, 1, 2, 1}; /* the third finds an idle engine */
+    struct tiny_row rows[N];
+    struct kvc_scenario *sc = scenario("1");
+    struct kvc_step_model *m = constant_model(STEP_NS, 0);
+
+    (void)state;
+    set(sc, "engine.max_batched_tokens", "512");
+    set(sc, "arrivals.mode", "closed");
+    set(sc, "arrivals.concurrency", "2");
+    set(sc, "arrivals.rounds", "true");
+    set(sc, "engine.plan_ahead", "false");
+    for (uint32_t i = 0; i < N; i++)
+        rows[i] = (struct tiny_row){.input_tokens = 512, .output_tokens = 1, .session = i % 3,
+                                    .think_ns = pause[i]};
+    struct kvc_trace *t = tiny_trace(rows, N, 16, false);
+    struct kvc_result *r = replay(t, sc, m);
+    double front = (double)kvc_step_front_ns(m), at[N];
+    for (uint32_t i = 0; i < N; i++) {
+        at[i] = (double)r->requests[i].arrival_ns;
+        assert_true(fabs((double)r->requests[i].ttft_ns - steps[i] * STEP_NS - front) < 1);
+    }
+    assert_true(fabs(at[2] - STEP_NS - front) < 1);
+    assert_true(front > STEP_NS);
+    double second = at[2] + STEP_NS + front; /* the client has the round's last answer */
+    assert_true(fabs(at[3] - second - 5 * STEP_NS) < 1);
+    assert_true(at[4] == at[3]);
+    tiny_trace_free(t);
+    kvc_result_destroy(r);
+    kvc_scenario_destroy(sc);
+    kvc_step_model_destroy(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +414,7 @@ int main(void)
         cmocka_unit_test(more_load_never_shortens_a_wait),
         cmocka_unit_test(twice_the_rates_half_the_times),
         cmocka_unit_test(room_goes_page_by_page),
+        cmocka_unit_test(rounds_wait_for_the_last_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -363,6 +363,7 @@ static void faster_link_never_hurts(void **state)
 
         replay_case_make(&c, seed, seed % 2 ? CASE_DRAM : CASE_TIERS, base, replay_kv_bytes(base));
         c.sc.arrivals.mode = KVC_ARRIVALS_OPEN;
+        c.sc.arrivals.rounds = false;
         c.sc.arrivals.concurrency = 0;
         c.sc.arrivals.spread_ns = 0;
         c.sc.request_timeout_ns = 0;

@@ -425,6 +425,7 @@ static void what_does_not_go_together_is_named(void **state)
         {"tiers.nvme.policy", "lru", "tiers.nvme.policy"},
         {"arrivals.mode", "closed", "arrivals.concurrency"},
         {"arrivals.concurrency", "4", "arrivals.concurrency"},
+        {"arrivals.rounds", "true", "arrivals.rounds"},
         {"engine.unhashed_first", "false", "engine.unhashed_first"},
         {"engine.prefill", "first", "engine.publish"},
         {"model", "null", "model"},

@@ -128,6 +128,9 @@ struct twin {
     /* closed arrivals */
     uint64_t *own_time; /* per request, in paced mode */
     uint32_t *next_turn, *first_of_session, n_sessions, next_session;
+    bool *sent; /* per request, in rounds */
+    uint32_t round, under_way;
+    uint64_t round_began;
     struct twin_tiers *tiers;
     /* tenants */
     struct twin_rule *rules; /* per tenant */

@@ -21,6 +21,9 @@ struct kvc_arrivals {
     uint32_t *session_next;   /* request -> the session's next one */
     uint32_t *unit;           /* first requests of sessions, in order */
     size_t n_units, next_unit;
+    uint32_t *turn; /* rounds: request -> which of its session; unit then holds all, by turn */
+    uint32_t lanes, under_way, round;
+    uint64_t round_ns; /* when it began */
 };
 
 static bool earlier(const struct arrival *a, const struct arrival *b)
@@ -113,6 +116,53 @@ static enum kvc_status chain(struct kvc_arrivals *a, struct kvc_error *err)
     return KVC_OK;
 }
 
+/* All requests by turn, those of a turn in their order. */
+static enum kvc_status sort_turns(struct kvc_arrivals *a, struct kvc_error *err)
+{
+    uint64_t n = a->trace->n_requests;
+    uint32_t *first = kvc_calloc(n + 1, sizeof(*first));
+    a->turn = kvc_calloc(n, sizeof(*a->turn));
+    if (!first || !a->turn) {
+        kvc_free(first);
+        return kvc_fail_nomem(err);
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        if (a->session_next[i] != KVC_ID_NONE)
+            a->turn[a->session_next[i]] = a->turn[i] + 1;
+        first[a->turn[i] + 1]++;
+    }
+    for (uint64_t k = 0; k < n; k++)
+        first[k + 1] += first[k];
+    for (uint64_t i = 0; i < n; i++)
+        a->unit[first[a->turn[i]]++] = (uint32_t)i;
+    a->n_units = n;
+    kvc_free(first);
+    return KVC_OK;
+}
+
+static uint64_t think_ns(const struct kvc_arrivals *a, uint32_t request)
+{
+    uint64_t think = a->trace->think_ns ? a->trace->think_ns[request] : KVC_TIME_NONE;
+    return think == KVC_TIME_NONE ? 0 : think;
+}
+
+/* Free lanes take what is left of the round; when nothing of it is under way, the next begins. */
+static void take_turns(struct kvc_arrivals *a, uint64_t time_ns)
+{
+    for (; a->under_way < a->lanes && a->next_unit < a->n_units; a->under_way++) {
+        uint32_t request = a->unit[a->next_unit];
+        if (a->turn[request] != a->round) {
+            if (a->under_way)
+                return;
+            a->round = a->turn[request];
+            a->round_ns = time_ns;
+        }
+        uint64_t own = a->round_ns + think_ns(a, request);
+        heap_push(a, (struct arrival){own > time_ns ? own : time_ns, request});
+        a->next_unit++;
+    }
+}
+
 /* Lanes take sessions in order of their first request. */
 static void fill_lanes(struct kvc_arrivals *a, uint32_t lanes)
 {
@@ -153,8 +203,12 @@ enum kvc_status kvc_arrivals_create(struct kvc_arrivals **out, const struct kvc_
         open_times(a);
     else if (st == KVC_OK && a->mode == KVC_ARRIVALS_PACED)
         st = start_sessions(a, err);
-    else if (st == KVC_OK)
+    else if (st == KVC_OK && !scenario->arrivals.rounds)
         fill_lanes(a, scenario->arrivals.concurrency);
+    else if (st == KVC_OK && (st = sort_turns(a, err)) == KVC_OK) {
+        a->lanes = scenario->arrivals.concurrency;
+        take_turns(a, 0);
+    }
     if (st != KVC_OK) {
         kvc_arrivals_destroy(a);
         return st;
@@ -171,6 +225,7 @@ void kvc_arrivals_destroy(struct kvc_arrivals *a)
     kvc_free(a->own_ns);
     kvc_free(a->session_next);
     kvc_free(a->unit);
+    kvc_free(a->turn);
     kvc_free(a);
 }
 
@@ -193,14 +248,18 @@ void kvc_arrivals_ended(struct kvc_arrivals *a, uint32_t request, uint64_t time_
 {
     if (a->mode == KVC_ARRIVALS_OPEN)
         return;
+    if (a->turn) {
+        a->under_way--;
+        take_turns(a, time_ns);
+        return;
+    }
     uint32_t next = a->session_next[request];
     if (a->mode == KVC_ARRIVALS_PACED) {
         if (next != KVC_ID_NONE)
             heap_push(a, (struct arrival){a->own_ns[next] > time_ns ? a->own_ns[next] : time_ns,
                                           next});
     } else if (next != KVC_ID_NONE) {
-        uint64_t think = a->trace->think_ns ? a->trace->think_ns[next] : KVC_TIME_NONE;
-        heap_push(a, (struct arrival){time_ns + (think == KVC_TIME_NONE ? 0 : think), next});
+        heap_push(a, (struct arrival){time_ns + think_ns(a, next), next});
     } else if (a->next_unit < a->n_units) {
         heap_push(a, (struct arrival){time_ns, a->unit[a->next_unit++]});
     }

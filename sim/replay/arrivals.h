@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * When requests arrive: at the trace's times (open), when clients are free (closed), or when both
- * is so (paced). */
+ * When requests arrive: at the trace's times (open), when clients are free (closed, in rounds if
+ * the scenario says so), or when both is so (paced). */
 #ifndef KVC_SIM_ARRIVALS_H
 #define KVC_SIM_ARRIVALS_H
 

@@ -203,7 +203,9 @@ static void explain_traffic(struct notes *n, const struct kvc_engine *e,
     char value[64];
     assume(n, "traffic", "arrivals", paced  ? "as logged, each turn after the last"
            : open ? "as logged (open loop)" : "closed loop", "scenario",
-           open ? "timestamps of the trace" : "a client sends its next request when one ends");
+           open                  ? "timestamps of the trace"
+           : sc->arrivals.rounds ? "a turn of all sessions at a time; a client sends when one ends"
+                                 : "a client sends its next request when one ends");
     snprintf(value, sizeof(value), "%u tokens", s->block_tokens);
     assume(n, "traffic", "prefix identity", s->has_prefix ? value : "none in the log", "measured",
            "the trace's own block ids; nothing finer is invented");

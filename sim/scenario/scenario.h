@@ -114,6 +114,7 @@ struct kvc_scenario {
         double scale;          /* 2.0 = twice the rate */
         uint64_t spread_ns;    /* batched arrivals are spread evenly over this much */
         uint32_t concurrency;
+        bool rounds;           /* closed: no turn before everybody's last one has ended */
     } arrivals;
     uint64_t warmup_ns, request_timeout_ns; /* 0 = none */
     struct { uint64_t ttft_p99_ns, tpot_p99_ns; } slo; /* 0 = none */

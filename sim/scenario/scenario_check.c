@@ -93,6 +93,9 @@ enum kvc_status kvc_scenario_check(const struct kvc_scenario *s, struct kvc_erro
     if (s->arrivals.mode != KVC_ARRIVALS_CLOSED && s->arrivals.concurrency)
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "arrivals.concurrency",
                            "only closed arrivals have one: set arrivals.mode to closed too");
+    if (s->arrivals.mode != KVC_ARRIVALS_CLOSED && s->arrivals.rounds)
+        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "arrivals.rounds",
+                           "only closed arrivals have them: set arrivals.mode to closed too");
     for (size_t i = 0; i < 3 && st == KVC_OK; i++)
         st = check_tier(s, i, err);
     if (st == KVC_OK)

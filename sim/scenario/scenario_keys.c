@@ -184,6 +184,8 @@ static const struct kvc_scenario_key keys[] = {
          "requests that share a time stamp are spread evenly over this"),
     U32("arrivals.concurrency", NULL, arrivals.concurrency, 1, 1e6, "",
         "sessions at once in closed mode"),
+    FLAG("arrivals.rounds", arrivals.rounds, "false",
+         "closed mode: turn k of any session waits until turn k - 1 of all has ended"),
 
     TIME("warmup", warmup_ns, 1e18, "0s", "requests that arrive before this are not measured"),
     TIME("request_timeout", request_timeout_ns, 1e18, "",
