@@ -72,6 +72,7 @@ Where it falls short:
 - B300 and GB300 have no kernel tables: B200's, as shares of their own peaks.
 TEXT
 sh "$(dirname "$0")/accuracy_runs.sh" "$1" || exit 1
+sh "$(dirname "$0")/accuracy_tiers.sh" "$1" || exit 1
 sh "$(dirname "$0")/accuracy_blis.sh" "$1" || exit 1
 cat <<'TEXT'
 
