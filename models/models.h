@@ -60,6 +60,7 @@ struct kvc_gpu {
     const char *host_link;                              /* name of its link profile */
     const char *also;         /* another name of it in kernel tables; may be NULL */
     const char *kernels_like; /* GPU whose kernel tables serve where it has none; may be NULL */
+    const char *no_backend;   /* engine backend that does not run on it; may be NULL */
     bool joint_attention;  /* vLLM has prompts and decodes in one call of FlashAttention 2 */
     bool kernels_measured; /* false: step times are roofline with assumed efficiencies */
 };

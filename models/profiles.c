@@ -92,6 +92,7 @@ static bool read_gpu(const struct kvc_jval *v, struct kvc_gpu *g)
 
     g->also = kvc_profile_string(v, "also");
     g->kernels_like = kvc_profile_string(v, "kernels_like");
+    g->no_backend = kvc_profile_string(v, "no_backend");
     g->id = kvc_profile_string(v, "id");
     g->name = kvc_profile_string(v, "name");
     g->host_link = kvc_profile_string(v, "host_link");

@@ -54,9 +54,9 @@ enum kvc_status kvc_step_check(const struct kvc_step_config *c, struct kvc_error
     if (l->intermediate % tp != 0)
         return kvc_fail_at(err, KVC_ERR_USAGE, NULL, 0, "cluster.tp",
                            "%u does not divide the feed-forward width of %s", tp, l->name);
-    if (c->backend && strcmp(c->backend, "trtllm") == 0 && strncmp(c->gpu->name, "AMD", 3) == 0)
+    if (c->backend && c->gpu->no_backend && strcmp(c->backend, c->gpu->no_backend) == 0)
         return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "engine.backend",
-                           "TensorRT-LLM does not run on %s; take vllm or sglang", c->gpu->name);
+                           "%s does not run on %s; take another engine", c->backend, c->gpu->name);
     if (l->no_step_model)
         return kvc_fail_at(err, KVC_ERR_UNSUPPORTED, NULL, 0, "model",
                            "no step times for %s: %s; take a model that 'kvcast show model' lists "

@@ -308,9 +308,11 @@ static void bad_shapes_are_refused_in_words(void **state)
     c.weights = KVC_INT8;
     expect_refusal(&c, KVC_ERR_UNSUPPORTED, "it has bf16, fp8");
     c.weights = KVC_FP8;
-    c.gpu = kvc_gpu_find("mi300x");
+    struct kvc_gpu own = *kvc_gpu_find("mi300x");
+    own.name = "my-gpu"; /* of a profile that names its device */
+    c.gpu = &own;
     c.backend = "trtllm";
-    expect_refusal(&c, KVC_ERR_UNSUPPORTED, "does not run on AMD");
+    expect_refusal(&c, KVC_ERR_UNSUPPORTED, "does not run on my-gpu");
     c.gpu = kvc_gpu_find("h200_sxm");
     c.backend = "vllm";
     c.kv = KVC_MXFP4;

@@ -204,6 +204,7 @@ def gpu(s):
     return {
         "id": i, "name": s["name"], "host_link": LINKS.get(i, "pcie5-x16"),
         **({"also": ALSO[i]} if i in ALSO else {}), "kernels_like": LIKE.get(i),
+        **({"no_backend": "trtllm"} if s["name"].startswith("AMD") else {}),
         "kernels_measured": i in MEASURED, **({"joint_attention": True} if i in JOINT else {}),
         "memory_bytes": mem, "hbm_bytes_per_s": scaled(hbm["datasheet"], 1e9),
         "bf16_flops": scaled(tf["bf16"], 1e12),
