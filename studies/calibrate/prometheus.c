@@ -10,78 +10,48 @@
 
 #define MOST_BYTES ((size_t)64 << 20)
 
-#define MOST_NAMES 3
+static const char *const backends[] = {"vllm", "sglang", "trtllm"};
+#define N_ENGINES (sizeof backends / sizeof backends[0])
+enum { VLLM = 1, SGLANG = 2, TRTLLM = 4, ALL = 7 }; /* bits of those, in their order */
 
-/* Of several versions' names that are there the first counts. */
+#define MOST_NAMES 2
+
+/* What engines call a metric. Of several versions' names that are there the first counts. */
 struct name {
+    unsigned engines;
     enum kvc_metric metric;
     const char *names[MOST_NAMES]; /* behind the engine's and ':' or '_'; "_total" may follow */
 };
 
-static const struct name vllm[] = {
-    {KVC_METRIC_TTFT_SUM, {"time_to_first_token_seconds_sum"}},
-    {KVC_METRIC_TTFT_COUNT, {"time_to_first_token_seconds_count"}},
-    {KVC_METRIC_ITL_SUM, {"inter_token_latency_seconds_sum", "time_per_output_token_seconds_sum"}},
-    {KVC_METRIC_ITL_COUNT,
+/* TensorRT-LLM's times per token are means of requests, so its buckets are no steps'. */
+static const struct name names[] = {
+    {ALL, KVC_METRIC_TTFT_SUM, {"time_to_first_token_seconds_sum"}},
+    {ALL, KVC_METRIC_TTFT_COUNT, {"time_to_first_token_seconds_count"}},
+    {ALL, KVC_METRIC_TTFT_BUCKET, {"time_to_first_token_seconds_bucket"}},
+    {VLLM | SGLANG, KVC_METRIC_ITL_SUM,
+     {"inter_token_latency_seconds_sum", "time_per_output_token_seconds_sum"}},
+    {VLLM | SGLANG, KVC_METRIC_ITL_COUNT,
      {"inter_token_latency_seconds_count", "time_per_output_token_seconds_count"}},
-    {KVC_METRIC_QUEUE_SUM, {"request_queue_time_seconds_sum"}},
-    {KVC_METRIC_QUEUE_COUNT, {"request_queue_time_seconds_count"}},
-    {KVC_METRIC_PREFILL_SUM, {"request_prefill_time_seconds_sum"}},
-    {KVC_METRIC_PREFILL_COUNT, {"request_prefill_time_seconds_count"}},
-    {KVC_METRIC_PROMPT, {"prompt_tokens"}},
-    {KVC_METRIC_GENERATED, {"generation_tokens"}},
-    {KVC_METRIC_STEPS, {"iteration_tokens_total_count"}},
-    {KVC_METRIC_CACHED, {"prefix_cache_hits", "gpu_prefix_cache_hits"}},
-    {KVC_METRIC_LOOKED_UP, {"prefix_cache_queries", "gpu_prefix_cache_queries"}},
-    {KVC_METRIC_RUNNING, {"num_requests_running"}},
-    {KVC_METRIC_TTFT_BUCKET, {"time_to_first_token_seconds_bucket"}},
-    {KVC_METRIC_ITL_BUCKET,
+    {VLLM | SGLANG, KVC_METRIC_ITL_BUCKET,
      {"inter_token_latency_seconds_bucket", "time_per_output_token_seconds_bucket"}},
-    {KVC_METRICS, {NULL}},
+    {TRTLLM, KVC_METRIC_ITL_SUM, {"request_decode_time_seconds_sum"}},
+    {VLLM | TRTLLM, KVC_METRIC_QUEUE_SUM, {"request_queue_time_seconds_sum"}},
+    {VLLM | TRTLLM, KVC_METRIC_QUEUE_COUNT, {"request_queue_time_seconds_count"}},
+    {SGLANG, KVC_METRIC_QUEUE_SUM, {"queue_time_seconds_sum"}},
+    {SGLANG, KVC_METRIC_QUEUE_COUNT, {"queue_time_seconds_count"}},
+    {VLLM | TRTLLM, KVC_METRIC_PREFILL_SUM, {"request_prefill_time_seconds_sum"}},
+    {VLLM | TRTLLM, KVC_METRIC_PREFILL_COUNT, {"request_prefill_time_seconds_count"}},
+    {ALL, KVC_METRIC_PROMPT, {"prompt_tokens"}},
+    {ALL, KVC_METRIC_GENERATED, {"generation_tokens"}},
+    {VLLM, KVC_METRIC_STEPS, {"iteration_tokens_total_count"}},
+    {VLLM, KVC_METRIC_CACHED, {"prefix_cache_hits", "gpu_prefix_cache_hits"}},
+    {SGLANG, KVC_METRIC_CACHED, {"cached_tokens"}},
+    {TRTLLM, KVC_METRIC_CACHED, {"prompt_cached_tokens"}},
+    {VLLM, KVC_METRIC_LOOKED_UP, {"prefix_cache_queries", "gpu_prefix_cache_queries"}},
+    {SGLANG | TRTLLM, KVC_METRIC_LOOKED_UP, {"prompt_tokens"}},
+    {VLLM | TRTLLM, KVC_METRIC_RUNNING, {"num_requests_running"}},
+    {SGLANG, KVC_METRIC_RUNNING, {"num_running_reqs"}},
 };
-
-static const struct name sglang[] = {
-    {KVC_METRIC_TTFT_SUM, {"time_to_first_token_seconds_sum"}},
-    {KVC_METRIC_TTFT_COUNT, {"time_to_first_token_seconds_count"}},
-    {KVC_METRIC_ITL_SUM, {"inter_token_latency_seconds_sum", "time_per_output_token_seconds_sum"}},
-    {KVC_METRIC_ITL_COUNT,
-     {"inter_token_latency_seconds_count", "time_per_output_token_seconds_count"}},
-    {KVC_METRIC_QUEUE_SUM, {"queue_time_seconds_sum"}},
-    {KVC_METRIC_QUEUE_COUNT, {"queue_time_seconds_count"}},
-    {KVC_METRIC_PROMPT, {"prompt_tokens"}},
-    {KVC_METRIC_GENERATED, {"generation_tokens"}},
-    {KVC_METRIC_CACHED, {"cached_tokens"}},
-    {KVC_METRIC_LOOKED_UP, {"prompt_tokens"}},
-    {KVC_METRIC_RUNNING, {"num_running_reqs"}},
-    {KVC_METRIC_TTFT_BUCKET, {"time_to_first_token_seconds_bucket"}},
-    {KVC_METRIC_ITL_BUCKET,
-     {"inter_token_latency_seconds_bucket", "time_per_output_token_seconds_bucket"}},
-    {KVC_METRICS, {NULL}},
-};
-
-/* Its times per token are means of requests, so its buckets are no steps'. */
-static const struct name trtllm[] = {
-    {KVC_METRIC_TTFT_SUM, {"time_to_first_token_seconds_sum"}},
-    {KVC_METRIC_TTFT_COUNT, {"time_to_first_token_seconds_count"}},
-    {KVC_METRIC_ITL_SUM, {"request_decode_time_seconds_sum"}},
-    {KVC_METRIC_QUEUE_SUM, {"request_queue_time_seconds_sum"}},
-    {KVC_METRIC_QUEUE_COUNT, {"request_queue_time_seconds_count"}},
-    {KVC_METRIC_PREFILL_SUM, {"request_prefill_time_seconds_sum"}},
-    {KVC_METRIC_PREFILL_COUNT, {"request_prefill_time_seconds_count"}},
-    {KVC_METRIC_PROMPT, {"prompt_tokens"}},
-    {KVC_METRIC_GENERATED, {"generation_tokens"}},
-    {KVC_METRIC_CACHED, {"prompt_cached_tokens"}},
-    {KVC_METRIC_LOOKED_UP, {"prompt_tokens"}},
-    {KVC_METRIC_RUNNING, {"num_requests_running"}},
-    {KVC_METRIC_TTFT_BUCKET, {"time_to_first_token_seconds_bucket"}},
-    {KVC_METRICS, {NULL}},
-};
-
-static const struct {
-    const char *backend;
-    const struct name *names;
-} engines[] = {{"vllm", vllm}, {"sglang", sglang}, {"trtllm", trtllm}};
-#define N_ENGINES (sizeof engines / sizeof engines[0])
 
 struct scan {
     struct kvc_scrape *out;
@@ -229,8 +199,8 @@ static size_t engine_of(const char *text, size_t n, const char **name)
     size_t i = 0, k = 0;
 
     for (; i < N_ENGINES; i++) {
-        k = strlen(engines[i].backend);
-        if (n > k && strncmp(text, engines[i].backend, k) == 0 &&
+        k = strlen(backends[i]);
+        if (n > k && strncmp(text, backends[i], k) == 0 &&
             (text[k] == ':' || text[k] == '_'))
             break;
     }
@@ -248,11 +218,11 @@ static enum kvc_status take_metric(struct scan *s, size_t engine, const struct n
 
     if (status != KVC_OK || !counts)
         return status;
-    if (s->out->backend && s->out->backend != engines[engine].backend)
+    if (s->out->backend && s->out->backend != backends[engine])
         return kvc_fail_at(err, KVC_ERR_INPUT, s->out->path, line, m->names[rank],
                            "metrics of %s beside those of %s: scrape one engine",
-                           engines[engine].backend, s->out->backend);
-    s->out->backend = engines[engine].backend;
+                           backends[engine], s->out->backend);
+    s->out->backend = backends[engine];
     return take_value(s, m, rank, l, value, line, err);
 }
 
@@ -278,13 +248,17 @@ static enum kvc_status take_line(struct scan *s, const char *text, size_t n, uin
     value += strspn(value, " \t");
     if (is_named(name, k, "time_to_first_token_seconds_created") && value < end)
         take_start(s, value);
-    for (const struct name *m = engines[engine].names; m->names[0] && !l.other_rank; m++)
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !l.other_rank; i++) {
+        const struct name *m = &names[i];
+        if (!(m->engines & 1u << engine))
+            continue;
         for (size_t rank = 0; rank < MOST_NAMES && m->names[rank] && status == KVC_OK; rank++)
             if (is_named(name, k, m->names[rank]))
                 status = value < end
                              ? take_metric(s, engine, m, rank, &l, value, line, err)
                              : kvc_fail_at(err, KVC_ERR_INPUT, s->out->path, line, m->names[rank],
                                            "has no value");
+    }
     if (s->any && !s->series) {
         s->series = text;
         s->n_series = n_series;
