@@ -99,23 +99,13 @@ static enum kvc_status parse_quantity(const char *text, const char *field, const
 enum kvc_status kvc_parse_bytes(const char *text, const char *field, uint64_t *out,
                                 struct kvc_error *err)
 {
-    uint64_t v = 0;
-    enum kvc_status st =
-        parse_quantity(text, field, "80GiB (2^30) or 80GB (10^9 bytes)", byte_units, &v, err);
-    if (st == KVC_OK)
-        *out = v;
-    return st;
+    return parse_quantity(text, field, "80GiB (2^30) or 80GB (10^9 bytes)", byte_units, out, err);
 }
 
 enum kvc_status kvc_parse_ns(const char *text, const char *field, uint64_t *out,
                              struct kvc_error *err)
 {
-    uint64_t v = 0;
-    enum kvc_status st =
-        parse_quantity(text, field, "500ms (ns us ms s m h d)", time_units, &v, err);
-    if (st == KVC_OK)
-        *out = v;
-    return st;
+    return parse_quantity(text, field, "500ms (ns us ms s m h d)", time_units, out, err);
 }
 
 enum kvc_status kvc_parse_bytes_per_s(const char *text, const char *field, double *out,

@@ -63,38 +63,39 @@ static enum kvc_status one_request(struct reader *r, const struct kvc_tape *t, u
     return kvc_text_row(r->im, &r->prompt, &row, &facts, err);
 }
 
-static enum kvc_status one_line(struct reader *r, const char *text, size_t n,
+static enum kvc_status one_line(struct kvc_import *im, void *user, const char *text, size_t n,
                                 struct kvc_error *err)
 {
-    struct kvc_place place = { kvc_import_file(r->im), kvc_import_line_number(r->im) };
+    struct reader *r = user;
+    struct kvc_place place = { kvc_import_file(im), kvc_import_line_number(im) };
     const struct kvc_tape *t;
     struct kvc_error bad = { 0 };
     uint64_t time_ns = KVC_TIME_NONE;
     char where[32];
     bool odd;
-    enum kvc_status status = kvc_tape_row(&r->rows, r->im, text, n, &t, &odd, &bad);
+    enum kvc_status status = kvc_tape_row(&r->rows, im, text, n, &t, &odd, &bad);
     if (status == KVC_ERR_INTERNAL) {
         if (err)
             *err = bad;
         return status;
     }
     if (status == KVC_OK)
-        status = kvc_tape_when(r->im, t, kvc_tape_member(t, 0, "timestamp"), "timestamp",
+        status = kvc_tape_when(im, t, kvc_tape_member(t, 0, "timestamp"), "timestamp",
                                KVC_UNIT_MS, &place, &time_ns, &bad);
     uint32_t list = status == KVC_OK ? kvc_tape_member(t, 0, "requests") : 0;
     if (status == KVC_OK && (!list || kvc_tape_kind(t, list) != KVC_JARRAY))
         status = kvc_fail_at(&bad, KVC_ERR_INPUT, place.file, place.line, "requests",
                              "a list of requests is expected");
     if (status != KVC_OK)
-        return kvc_import_bad(r->im, &bad, err);
+        return kvc_import_bad(im, &bad, err);
     if (kvc_tape_end(t, list) == list + 1)
-        kvc_import_tally(r->im, "a time at which no request arrives");
+        kvc_import_tally(im, "a time at which no request arrives");
     unsigned k = 0;
     for (uint32_t i = list + 1; i < kvc_tape_end(t, list) && status == KVC_OK;
          i = kvc_tape_next(t, i), k++) {
         snprintf(where, sizeof(where), "requests[%u]", k);
         if (k) /* the line itself counts for the first */
-            kvc_import_begin_row(r->im, place.line, where);
+            kvc_import_begin_row(im, place.line, where);
         status = one_request(r, t, i, time_ns, odd, err);
     }
     return status;
@@ -103,12 +104,7 @@ static enum kvc_status one_line(struct reader *r, const char *text, size_t n,
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
     struct reader r = { .im = im };
-    const char *text;
-    size_t n;
-    enum kvc_status status;
-    while ((status = kvc_import_line(im, &text, &n, err)) == KVC_OK && text)
-        if ((status = one_line(&r, text, n, err)) != KVC_OK)
-            break;
+    enum kvc_status status = kvc_import_each_line(im, one_line, &r, err);
     kvc_tape_rows_clear(&r.rows);
     kvc_prompt_clear(&r.prompt);
     return status;

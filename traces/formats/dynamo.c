@@ -177,9 +177,10 @@ static enum kvc_status read_event(const struct kvc_place *at, struct kvc_import 
     return KVC_OK;
 }
 
-static enum kvc_status one_row(struct kvc_import *im, struct reader *r, const char *text, size_t n,
+static enum kvc_status one_row(struct kvc_import *im, void *user, const char *text, size_t n,
                                struct kvc_error *err)
 {
+    struct reader *r = user;
     struct kvc_place at = { kvc_import_file(im), kvc_import_line_number(im) };
     struct event e = { 0 };
     struct kvc_log_row row = { .think_ns = KVC_TIME_NONE };
@@ -206,12 +207,7 @@ static enum kvc_status one_row(struct kvc_import *im, struct reader *r, const ch
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
     struct reader r = { 0 };
-    const char *text;
-    size_t n;
-    enum kvc_status status;
-    while ((status = kvc_import_line(im, &text, &n, err)) == KVC_OK && text)
-        if ((status = one_row(im, &r, text, n, err)) != KVC_OK)
-            break;
+    enum kvc_status status = kvc_import_each_line(im, one_row, &r, err);
     kvc_free(r.ids.v);
     return status;
 }

@@ -123,9 +123,10 @@ static enum kvc_status read_row(struct reader *r, const char *text, size_t n,
     return r->prompt.failed ? kvc_fail_nomem(err) : KVC_OK;
 }
 
-static enum kvc_status one_row(struct reader *r, const char *text, size_t n,
+static enum kvc_status one_row(struct kvc_import *im, void *user, const char *text, size_t n,
                                struct kvc_error *err)
 {
+    struct reader *r = user;
     struct kvc_log_row row = { .time_ns = KVC_TIME_NONE, .think_ns = KVC_TIME_NONE };
     struct kvc_text_facts facts = { .thinking_tokens = KVC_ID_NONE };
     struct kvc_error bad = { 0 };
@@ -134,11 +135,11 @@ static enum kvc_status one_row(struct reader *r, const char *text, size_t n,
     if (status == KVC_ERR_INTERNAL && err)
         *err = bad;
     if (status != KVC_OK)
-        return status == KVC_ERR_INTERNAL ? status : kvc_import_bad(r->im, &bad, err);
+        return status == KVC_ERR_INTERNAL ? status : kvc_import_bad(im, &bad, err);
     if (!input) {
-        kvc_fail_at(&bad, KVC_ERR_INPUT, kvc_import_file(r->im), kvc_import_line_number(r->im),
+        kvc_fail_at(&bad, KVC_ERR_INPUT, kvc_import_file(im), kvc_import_line_number(im),
                     "input", "empty: a request without a prompt");
-        return kvc_import_bad(r->im, &bad, err);
+        return kvc_import_bad(im, &bad, err);
     }
     if (row.session.text) {
         bool fresh;
@@ -150,24 +151,19 @@ static enum kvc_status one_row(struct reader *r, const char *text, size_t n,
         if (!remember(turn, &r->prompt, input))
             return kvc_fail_nomem(err);
     }
-    return kvc_text_row(r->im, &r->prompt, &row, &facts, err);
+    return kvc_text_row(im, &r->prompt, &row, &facts, err);
 }
 
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
     struct reader r = { .im = im, .kept = kvc_import_keep(im, sizeof(*r.kept), clear_kept) };
-    const char *text;
-    size_t n;
-    enum kvc_status status;
     if (!r.kept)
         return kvc_fail_nomem(err);
     if (!r.kept->sessions.clock) {
         kvc_import_recent(im, &r.kept->sessions, sizeof(struct turn));
         r.kept->sessions.drop = drop_turn;
     }
-    while ((status = kvc_import_line(im, &text, &n, err)) == KVC_OK && text)
-        if ((status = one_row(&r, text, n, err)) != KVC_OK)
-            break;
+    enum kvc_status status = kvc_import_each_line(im, one_row, &r, err);
     kvc_tape_rows_clear(&r.rows);
     kvc_prompt_clear(&r.prompt);
     return status;

@@ -177,9 +177,10 @@ static enum kvc_status hand_on(struct kvc_import *im, struct reader *r, struct k
     return kvc_text_row(im, d->delta ? &r->whole : &d->prompt, &d->row, &d->facts, err);
 }
 
-static enum kvc_status one_row(struct kvc_import *im, struct reader *r, const char *text, size_t n,
+static enum kvc_status one_row(struct kvc_import *im, void *user, const char *text, size_t n,
                                struct kvc_error *err)
 {
+    struct reader *r = user;
     struct kvc_error bad = { 0 };
     const struct kvc_tape *t;
     bool odd;
@@ -198,12 +199,7 @@ static enum kvc_status one_row(struct kvc_import *im, struct reader *r, const ch
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
     struct reader r = { .kept = kvc_import_kept(im) };
-    const char *text;
-    size_t n;
-    enum kvc_status status;
-    while ((status = kvc_import_line(im, &text, &n, err)) == KVC_OK && text)
-        if ((status = one_row(im, &r, text, n, err)) != KVC_OK)
-            break;
+    enum kvc_status status = kvc_import_each_line(im, one_row, &r, err);
     kvc_tape_rows_clear(&r.rows);
     kvc_prompt_clear(&r.doc.prompt);
     kvc_prompt_clear(&r.whole);

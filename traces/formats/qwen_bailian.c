@@ -114,9 +114,10 @@ static enum kvc_status read_members(const struct kvc_place *at, const struct kvc
     return status;
 }
 
-static enum kvc_status one_row(struct kvc_import *im, struct reader *r, const char *text, size_t n,
+static enum kvc_status one_row(struct kvc_import *im, void *user, const char *text, size_t n,
                                struct kvc_error *err)
 {
+    struct reader *r = user;
     struct kvc_place at = { kvc_import_file(im), kvc_import_line_number(im) };
     struct kvc_jval *root = NULL;
     struct kvc_log_row row = { .think_ns = KVC_TIME_NONE, .unchained = true };
@@ -139,18 +140,13 @@ static enum kvc_status one_row(struct kvc_import *im, struct reader *r, const ch
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
     struct reader r = { .chats = kvc_import_keep(im, sizeof(*r.chats), clear_chats) };
-    const char *text;
-    size_t n;
     if (!r.chats)
         return kvc_fail_nomem(err);
     if (!r.chats->by_id.clock)
         kvc_import_recent(im, &r.chats->by_id, sizeof(struct chat));
     kvc_import_note(im, "Qwen-Bailian's ids name the tokens of one block each; here an id stands "
                     "for its block behind all blocks before it");
-    enum kvc_status status;
-    while ((status = kvc_import_line(im, &text, &n, err)) == KVC_OK && text)
-        if ((status = one_row(im, &r, text, n, err)) != KVC_OK)
-            break;
+    enum kvc_status status = kvc_import_each_line(im, one_row, &r, err);
     kvc_free(r.ids.v);
     return status;
 }

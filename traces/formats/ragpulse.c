@@ -248,9 +248,10 @@ static enum kvc_status identify(const struct kvc_place *at, struct kvc_import *i
 
 /* ---- the format ---- */
 
-static enum kvc_status one_row(struct kvc_import *im, struct reader *r, const char *text, size_t n,
+static enum kvc_status one_row(struct kvc_import *im, void *user, const char *text, size_t n,
                                struct kvc_error *err)
 {
+    struct reader *r = user;
     struct kvc_place at = { kvc_import_file(im), kvc_import_line_number(im) };
     struct kvc_jval *root = NULL;
     struct kvc_log_row row = { .think_ns = KVC_TIME_NONE };
@@ -283,16 +284,11 @@ static enum kvc_status one_row(struct kvc_import *im, struct reader *r, const ch
 static enum kvc_status read_log(struct kvc_import *im, struct kvc_error *err)
 {
     struct reader r = { .kept = kvc_import_keep(im, sizeof(*r.kept), clear_pieces) };
-    const char *text;
-    size_t n;
-    enum kvc_status status;
     if (!r.kept)
         return kvc_fail_nomem(err);
     if (!r.kept->paths.clock)
         kvc_import_recent(im, &r.kept->paths, sizeof(uint64_t));
-    while ((status = kvc_import_line(im, &text, &n, err)) == KVC_OK && text)
-        if ((status = one_row(im, &r, text, n, err)) != KVC_OK)
-            break;
+    enum kvc_status status = kvc_import_each_line(im, one_row, &r, err);
     kvc_free(r.ids.v);
     kvc_free(r.blocks.v);
     kvc_free(r.prompt);

@@ -71,6 +71,12 @@ enum kvc_status kvc_import_bad(struct kvc_import *im, const struct kvc_error *ba
 /* The next line that is not blank, *text NULL at the end. Too long lines were counted as bad. */
 enum kvc_status kvc_import_line(struct kvc_import *im, const char **text, size_t *n,
                                 struct kvc_error *err);
+/* Hands each of them to one, with user, until it fails. */
+enum kvc_status kvc_import_each_line(struct kvc_import *im,
+                                     enum kvc_status (*one)(struct kvc_import *im, void *user,
+                                                            const char *text, size_t n,
+                                                            struct kvc_error *err),
+                                     void *user, struct kvc_error *err);
 /* For readers that find the ends of lines themselves: what is in memory from the next line on, n
  * bytes, until the next call for a line; and the line of these bytes, its end included, as a row
  * taken from there. */

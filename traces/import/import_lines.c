@@ -43,6 +43,21 @@ enum kvc_status kvc_import_line(struct kvc_import *im, const char **text, size_t
     }
 }
 
+enum kvc_status kvc_import_each_line(struct kvc_import *im,
+                                     enum kvc_status (*one)(struct kvc_import *im, void *user,
+                                                            const char *text, size_t n,
+                                                            struct kvc_error *err),
+                                     void *user, struct kvc_error *err)
+{
+    const char *text;
+    size_t n;
+    enum kvc_status status;
+    while ((status = kvc_import_line(im, &text, &n, err)) == KVC_OK && text)
+        if ((status = one(im, user, text, n, err)) != KVC_OK)
+            break;
+    return status;
+}
+
 size_t kvc_import_ahead(const struct kvc_import *im, const char **text)
 {
     *text = im->lines.buf + im->lines.begin;
