@@ -17,18 +17,6 @@
 
 /* ---- vLLM's executed examples ---- */
 
-static struct tiny_row row(uint64_t time_ns, uint32_t tokens, const char *blocks)
-{
-    struct tiny_row r = {.time_ns = time_ns, .input_tokens = tokens, .output_tokens = 1,
-                         .session = KVC_ID_NONE, .think_ns = KVC_TIME_NONE};
-
-    for (; *blocks; blocks++)
-        r.ids[r.n_ids++] = (uint64_t)(unsigned char)*blocks;
-    if (r.n_ids * 4 < tokens)
-        r.ids[r.n_ids++] = 1000 + time_ns;
-    return r;
-}
-
 static void expect_hits(const struct tiny_row *rows, uint32_t n, uint64_t pages,
                         const uint32_t *hits)
 {
@@ -52,9 +40,9 @@ static void expect_hits(const struct tiny_row *rows, uint32_t n, uint64_t pages,
 
 static void v1_duplicates_and_order(void **state)
 {
-    const struct tiny_row rows[] = {row(0, 12, "abc"),       row(1 * SEC, 12, "abc"),
-                                    row(2 * SEC, 13, "abc"), row(3 * SEC, 12, "xyz"),
-                                    row(4 * SEC, 13, "abc"), row(5 * SEC, 13, "xyz")};
+    const struct tiny_row rows[] = {tiny_row(0, 12, "abc"),       tiny_row(1 * SEC, 12, "abc"),
+                                    tiny_row(2 * SEC, 13, "abc"), tiny_row(3 * SEC, 12, "xyz"),
+                                    tiny_row(4 * SEC, 13, "abc"), tiny_row(5 * SEC, 13, "xyz")};
     const uint32_t hits[] = {0, 8, 12, 0, 12, 8};
 
     (void)state;
@@ -69,13 +57,13 @@ static void v2_free_order(void **state)
 
     (void)state;
     for (uint32_t i = 0; i < 8; i++)
-        rows[i] = row(i * SEC, 9, seq[i]);
+        rows[i] = tiny_row(i * SEC, 9, seq[i]);
     expect_hits(rows, 8, 7, hits);
 }
 
 static void v3_same_step(void **state)
 {
-    struct tiny_row rows[] = {row(0, 9, "ab"), row(0, 9, "ab"), row(0, 11, "ab")};
+    struct tiny_row rows[] = {tiny_row(0, 9, "ab"), tiny_row(0, 9, "ab"), tiny_row(0, 11, "ab")};
     const uint32_t hits[] = {0, 8, 8};
 
     (void)state;
@@ -86,7 +74,7 @@ static void v3_same_step(void **state)
 
 static void v4_multi_turn(void **state)
 {
-    struct tiny_row rows[] = {row(0, 10, "ab"), row(1 * SEC, 19, "abcd")};
+    struct tiny_row rows[] = {tiny_row(0, 10, "ab"), tiny_row(1 * SEC, 19, "abcd")};
     const uint32_t hits[] = {0, 12};
 
     (void)state;
@@ -180,11 +168,13 @@ static void agrees_when_cold(void **state)
     }
 }
 
-static void agree(enum case_level level, uint64_t n)
+static void agrees(void **state)
 {
+    enum case_level level = *(const enum case_level *)*state;
+
     if (!wanted(level))
         skip();
-    agree_of(1, level, n);
+    agree_of(1, level, CASES);
 }
 
 static void agrees_on_groups(void **state)
@@ -193,42 +183,6 @@ static void agrees_on_groups(void **state)
     for (int level = CASE_ONE_REPLICA; level <= CASE_RULES; level++)
         if (wanted((enum case_level)level))
             agree_of(2 + (uint32_t)level % 3, (enum case_level)level, GROUP_CASES);
-}
-
-static void agrees_on_one_replica(void **state)
-{
-    (void)state;
-    agree(CASE_ONE_REPLICA, CASES);
-}
-
-static void agrees_on_replicas(void **state)
-{
-    (void)state;
-    agree(CASE_REPLICAS, CASES);
-}
-
-static void agrees_on_dram(void **state)
-{
-    (void)state;
-    agree(CASE_DRAM, CASES);
-}
-
-static void agrees_on_tiers(void **state)
-{
-    (void)state;
-    agree(CASE_TIERS, CASES);
-}
-
-static void agrees_on_tenants(void **state)
-{
-    (void)state;
-    agree(CASE_TENANTS, CASES);
-}
-
-static void agrees_on_rules(void **state)
-{
-    (void)state;
-    agree(CASE_RULES, CASES);
 }
 
 static void agrees_where_it_once_did_not(void **state)
@@ -400,7 +354,7 @@ static void cold_steps_compile_once(void **state)
 
     (void)state;
     for (uint32_t i = 0; i < N; i++) {
-        rows[i] = row(0, 3, "");
+        rows[i] = tiny_row(0, 3, "");
         rows[i].output_tokens = 5;
     }
     struct kvc_trace *t = tiny_trace(rows, N, 4, true);
@@ -438,7 +392,8 @@ static void ranks_end_with_the_slowest(void **state)
     assert_int_equal(kvc_scenario_set(sc, "cluster.dp", "2", NULL), KVC_OK);
     assert_int_equal(kvc_scenario_set(sc, "engine.kv_cache_memory", "1GiB", NULL), KVC_OK);
     for (uint32_t longer = 0; longer <= 1000; longer += 1000) {
-        struct tiny_row rows[2] = {row(0, 1000 - longer / 2, ""), row(0, 1000 + longer / 2, "")};
+        struct tiny_row rows[2] = {tiny_row(0, 1000 - longer / 2, ""),
+                                   tiny_row(0, 1000 + longer / 2, "")};
         struct kvc_trace *t = tiny_trace(rows, 2, 4, true);
         struct kvc_result *r = replay_run_engine(t, sc, false);
         struct kvc_step_model *model = replay_step_times(sc);
@@ -467,7 +422,7 @@ static void ranks_end_with_the_slowest(void **state)
 static void oversized_requests_end(void **state)
 {
     struct kvc_scenario *sc = replay_base_scenario();
-    struct tiny_row rows[3] = {row(0, 4, "a"), row(1, 4, "a"), row(2, 8, "ab")};
+    struct tiny_row rows[3] = {tiny_row(0, 4, "a"), tiny_row(1, 4, "a"), tiny_row(2, 8, "ab")};
     struct kvc_trace *t;
     struct kvc_result *r;
 
@@ -489,17 +444,19 @@ static void oversized_requests_end(void **state)
 
 int main(void)
 {
+    static enum case_level levels[] = {CASE_ONE_REPLICA, CASE_REPLICAS, CASE_DRAM, CASE_TIERS,
+                                       CASE_TENANTS, CASE_RULES};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(v1_duplicates_and_order),
         cmocka_unit_test(v2_free_order),
         cmocka_unit_test(v3_same_step),
         cmocka_unit_test(v4_multi_turn),
-        cmocka_unit_test(agrees_on_one_replica),
-        cmocka_unit_test(agrees_on_replicas),
-        cmocka_unit_test(agrees_on_dram),
-        cmocka_unit_test(agrees_on_tiers),
-        cmocka_unit_test(agrees_on_tenants),
-        cmocka_unit_test(agrees_on_rules),
+        {"agrees_on_one_replica", agrees, NULL, NULL, &levels[CASE_ONE_REPLICA]},
+        {"agrees_on_replicas", agrees, NULL, NULL, &levels[CASE_REPLICAS]},
+        {"agrees_on_dram", agrees, NULL, NULL, &levels[CASE_DRAM]},
+        {"agrees_on_tiers", agrees, NULL, NULL, &levels[CASE_TIERS]},
+        {"agrees_on_tenants", agrees, NULL, NULL, &levels[CASE_TENANTS]},
+        {"agrees_on_rules", agrees, NULL, NULL, &levels[CASE_RULES]},
         cmocka_unit_test(agrees_on_groups),
         cmocka_unit_test(agrees_when_cold),
         cmocka_unit_test(agrees_where_it_once_did_not),

@@ -62,14 +62,17 @@ static bool case_agrees(const struct kvc_scenario *base, enum case_level level, 
 }
 
 /* Of each level. KVC_TEST_CASES, KVC_TEST_SEED and KVC_TEST_LEVEL choose others. */
-static void agree(enum case_level level, uint64_t n)
+static void agrees(void **state)
 {
+    enum case_level level = *(const enum case_level *)*state;
     const char *from = getenv("KVC_TEST_SEED"), *many = getenv("KVC_TEST_CASES");
     const char *which = getenv("KVC_TEST_LEVEL");
     struct kvc_scenario *base = replay_base_scenario();
     uint64_t seed = from ? strtoull(from, NULL, 10) : 1, failed = 0;
+    uint64_t n = many ? strtoull(many, NULL, 10) : N_POLICIES;
 
-    n = which && strtoul(which, NULL, 10) != level ? 0 : many ? strtoull(many, NULL, 10) : n;
+    if (which && strtoul(which, NULL, 10) != level)
+        n = 0;
     for (uint64_t i = 0; i < n && failed < 3; i++)
         failed += !case_agrees(base, level, seed + i, NULL);
     kvc_scenario_destroy(base);
@@ -101,30 +104,6 @@ static void agrees_where_it_once_did_not(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_true(case_agrees(base, cases[i].level, cases[i].seed, cases[i].policy));
     kvc_scenario_destroy(base);
-}
-
-static void agrees_on_replicas(void **state)
-{
-    (void)state;
-    agree(CASE_REPLICAS, N_POLICIES);
-}
-
-static void agrees_on_dram(void **state)
-{
-    (void)state;
-    agree(CASE_DRAM, N_POLICIES);
-}
-
-static void agrees_on_tiers(void **state)
-{
-    (void)state;
-    agree(CASE_TIERS, N_POLICIES);
-}
-
-static void agrees_on_tenants(void **state)
-{
-    (void)state;
-    agree(CASE_TENANTS, N_POLICIES);
 }
 
 /* ---- all policies ---- */
@@ -357,12 +336,13 @@ static void broken_plugins_end_the_run(void **state)
 
 int main(int argc, char **argv)
 {
+    static enum case_level levels[] = {CASE_REPLICAS, CASE_DRAM, CASE_TIERS, CASE_TENANTS};
     const char *slash = argc ? strrchr(argv[0], '/') : NULL;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(agrees_on_replicas),
-        cmocka_unit_test(agrees_on_dram),
-        cmocka_unit_test(agrees_on_tiers),
-        cmocka_unit_test(agrees_on_tenants),
+        {"agrees_on_replicas", agrees, NULL, NULL, &levels[0]},
+        {"agrees_on_dram", agrees, NULL, NULL, &levels[1]},
+        {"agrees_on_tiers", agrees, NULL, NULL, &levels[2]},
+        {"agrees_on_tenants", agrees, NULL, NULL, &levels[3]},
         cmocka_unit_test(agrees_where_it_once_did_not),
         cmocka_unit_test(one_block_hits_as_without_time),
         cmocka_unit_test(whole_prompts_hit_as_without_time),

@@ -11,7 +11,7 @@
 
 #include "tests/replay_case.h"
 
-#define SEC 1000000000u
+#define SEC 1000000000ull
 #define FRONT_NS 77u
 
 static uint64_t toy_step(const void *user, const struct kvc_chunk *chunks, size_t n_chunks,
@@ -84,19 +84,6 @@ static void defaults(struct kvc_scenario *sc, struct twin_setup *setup, uint64_t
     setup->router = &first_router;
 }
 
-/* Prompts by name: each char is the id of a block; tokens beyond them are an own partial tail. */
-static struct tiny_row row(uint64_t time_ns, uint32_t tokens, const char *blocks)
-{
-    struct tiny_row r = {.time_ns = time_ns, .input_tokens = tokens, .output_tokens = 1,
-                         .session = KVC_ID_NONE, .think_ns = KVC_TIME_NONE};
-
-    for (; *blocks; blocks++)
-        r.ids[r.n_ids++] = (uint64_t)(unsigned char)*blocks;
-    if (r.n_ids * 4 < tokens)
-        r.ids[r.n_ids++] = 1000 + time_ns;
-    return r;
-}
-
 static void expect_hits(const struct tiny_row *rows, uint32_t n, uint64_t pages, bool unhashed,
                         const uint32_t *hits)
 {
@@ -122,9 +109,9 @@ static void expect_hits(const struct tiny_row *rows, uint32_t n, uint64_t pages,
 
 static void v1(void **state)
 {
-    const struct tiny_row rows[] = {row(0, 12, "abc"),       row(1 * SEC, 12, "abc"),
-                                    row(2u * SEC, 13, "abc"), row(3u * SEC, 12, "xyz"),
-                                    row(4u * SEC, 13, "abc"), row(5ull * SEC, 13, "xyz")};
+    const struct tiny_row rows[] = {tiny_row(0, 12, "abc"),       tiny_row(1 * SEC, 12, "abc"),
+                                    tiny_row(2 * SEC, 13, "abc"), tiny_row(3 * SEC, 12, "xyz"),
+                                    tiny_row(4 * SEC, 13, "abc"), tiny_row(5 * SEC, 13, "xyz")};
     const uint32_t hits[] = {0, 8, 12, 0, 12, 8};
 
     (void)state;
@@ -140,14 +127,14 @@ static void v2(void **state)
 
     (void)state;
     for (uint32_t i = 0; i < 8; i++)
-        rows[i] = row((uint64_t)i * SEC, 9, seq[i]);
+        rows[i] = tiny_row((uint64_t)i * SEC, 9, seq[i]);
     expect_hits(rows, 8, 7, false, old_hits);
     expect_hits(rows, 8, 7, true, new_hits);
 }
 
 static void v3(void **state)
 {
-    struct tiny_row rows[] = {row(0, 9, "ab"), row(0, 9, "ab"), row(0, 11, "ab")};
+    struct tiny_row rows[] = {tiny_row(0, 9, "ab"), tiny_row(0, 9, "ab"), tiny_row(0, 11, "ab")};
     const uint32_t hits[] = {0, 8, 8};
 
     (void)state;
@@ -159,7 +146,7 @@ static void v3(void **state)
 
 static void v4(void **state)
 {
-    struct tiny_row rows[] = {row(0, 10, "ab"), row(1 * SEC, 19, "abcd")};
+    struct tiny_row rows[] = {tiny_row(0, 10, "ab"), tiny_row(1 * SEC, 19, "abcd")};
     const uint32_t hits[] = {0, 12};
 
     (void)state;

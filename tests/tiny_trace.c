@@ -82,6 +82,18 @@ static void columns(struct kvc_trace *t, uint32_t n)
     t->row_status = must(calloc(n + 1, sizeof *t->row_status));
 }
 
+struct tiny_row tiny_row(uint64_t time_ns, uint32_t tokens, const char *blocks)
+{
+    struct tiny_row r = {.time_ns = time_ns, .input_tokens = tokens, .output_tokens = 1,
+                         .session = KVC_ID_NONE, .think_ns = KVC_TIME_NONE};
+
+    for (; *blocks; blocks++)
+        r.ids[r.n_ids++] = (uint64_t)(unsigned char)*blocks;
+    if (r.n_ids * 4 < tokens)
+        r.ids[r.n_ids++] = 1000 + time_ns;
+    return r;
+}
+
 struct kvc_trace *tiny_trace(const struct tiny_row *rows, uint32_t n, uint32_t block_tokens,
                              bool whole_segments)
 {

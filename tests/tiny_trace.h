@@ -20,6 +20,10 @@ struct tiny_row {
     uint64_t out[TINY_BLOCKS];   /* of the full blocks of prompt + output */
 };
 
+/* A prompt of blocks of 4 tokens, each named by a char; tokens beyond them are an own partial tail.
+ * One token comes out. */
+struct tiny_row tiny_row(uint64_t time_ns, uint32_t tokens, const char *blocks);
+
 /* Rows in time order; a block is its id and all ids before it. With whole_segments the segments
  * are maximal, else each block is its own. Release with tiny_trace_free. */
 struct kvc_trace *tiny_trace(const struct tiny_row *rows, uint32_t n, uint32_t block_tokens,
