@@ -47,7 +47,7 @@ LIB_SRC := $(wildcard base/*.c traces/*.c traces/*/*.c policies/*.c policies/*/*
 CLI_SRC := $(filter-out cli/templates/%, $(wildcard cli/*.c cli/*/*.c))
 TEST_SRC := $(wildcard tests/test_*.c)
 BENCH_SRC := $(wildcard tests/bench/bench_*.c)
-TEST_LIB_SRC := $(filter-out $(TEST_SRC),$(wildcard tests/*.c))
+TEST_LIB_SRC := $(filter-out $(TEST_SRC),$(wildcard tests/*.c tests/twins/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) $(B)/models/profiles.gen.o
 CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o) $(B)/cli/templates.gen.o
 TEST_LIB_OBJ := $(TEST_LIB_SRC:%.c=$(B)/%.o)

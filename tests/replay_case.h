@@ -3,7 +3,7 @@
 #ifndef KVC_TESTS_REPLAY_CASE_H
 #define KVC_TESTS_REPLAY_CASE_H
 
-#include "tests/replay_twin.h"
+#include "tests/twins/replay_twin.h"
 #include "tests/tiny_trace.h"
 
 #define CASE_ROWS 24

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "sim/ceiling/ceiling.h"
-#include "tests/ceiling_twin.h"
+#include "tests/twins/ceiling_twin.h"
 #include "traces/forest/forest.h"
 
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 #include "base/rng.h"
 #include "sim/ceiling/ceiling.h"
 #include "sim/ceiling/ceiling_cluster.h"
-#include "tests/ceiling_twin.h"
+#include "tests/twins/ceiling_twin.h"
 
 #include <dirent.h>
 #include <setjmp.h>

@@ -4,8 +4,8 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "sim/ceiling/ceiling.h"
-#include "tests/ceiling_twin.h"
-#include "tests/placement_search.h"
+#include "tests/twins/ceiling_twin.h"
+#include "tests/twins/placement_search.h"
 
 #include <inttypes.h>
 #include <math.h>

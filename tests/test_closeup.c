@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "policies/eviction/runs.h"
-#include "tests/closeup_twin.h"
+#include "tests/twins/closeup_twin.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 #include "base/rng.h"
 #include "policies/policies.h"
 #include "policies/eviction/runs.h"
-#include "tests/closeup_twin.h"
+#include "tests/twins/closeup_twin.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 #include "sim/ceiling/ceiling.h"
 #include "sim/groups.h"
 #include "sim/namespaces.h"
-#include "tests/ceiling_twin.h"
+#include "tests/twins/ceiling_twin.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

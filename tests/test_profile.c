@@ -3,7 +3,7 @@
  * figures stated for real logs. */
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "tests/profile_twin.h"
+#include "tests/twins/profile_twin.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Policies by runs against the same policies block by block. */
 #include "policies/eviction/runs.h"
-#include "tests/block_policies.h"
+#include "tests/twins/block_policies.h"
 
 #include "base/alloc.h"
 #include "base/rng.h"

@@ -48,10 +48,10 @@ enum kvc_status kvc_headlines_run(const char *const *ids, size_t n, kvc_headline
                                   struct kvc_error *err);
 const char *kvc_headline_verdict_name(enum kvc_headline_verdict verdict);
 
-/* headlines_table.c */
+/* table.c */
 const struct kvc_headline *kvc_headline_table(size_t *n);
 
-/* headlines_forms.c: closed forms and step times. headlines_replay.c: replays. */
+/* forms.c: closed forms and step times. replay.c: replays. */
 typedef enum kvc_status kvc_headline_predictor(double *values, struct kvc_error *err);
 kvc_headline_predictor kvc_headline_sessions, kvc_headline_request, kvc_headline_fp8_share,
     kvc_headline_reload, kvc_headline_page, kvc_headline_break_even, kvc_headline_break_even_b200,
