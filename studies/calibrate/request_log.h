@@ -29,7 +29,7 @@ void kvc_measured_log_clear(struct kvc_measured_log *log);
 enum kvc_status kvc_measured_log_add(struct kvc_measured_log *log, double input, double output,
                                      double ttft_s, double e2e_s, double arrival_s,
                                      const char *path, uint64_t line, struct kvc_error *err);
-/* readings_bench.c: the result of a benchmark of vLLM or SGLang, a list a figure. */
+/* studies/served/bench.c: the result of a benchmark of vLLM or SGLang, a list a figure. */
 struct kvc_jval;
 bool kvc_measured_is_bench(const struct kvc_jval *run);
 enum kvc_status kvc_measured_log_bench(struct kvc_measured_log *log, const struct kvc_jval *run,
