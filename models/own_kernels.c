@@ -81,14 +81,6 @@ static enum kvc_status fit_constants(struct group *g, struct kvc_measured_fit *f
     return status;
 }
 
-/* Weights can come from memory no faster; in tables, small ones come from the L2 cache. */
-static double weights_ns(const struct group *g, const struct kvc_kernel_row *r)
-{
-    return strcmp(g->about->family->name, "gemm") == 0
-               ? 1e9 * r->x[0] * r->x[1] * r->params[1] / g->peaks->bytes_per_s
-               : 0;
-}
-
 /* What the base's table makes of its closed form at each row. */
 static void find_factors(struct group *g)
 {
@@ -99,8 +91,7 @@ static void find_factors(struct group *g)
         const struct kvc_kernel_row *r = &g->row[i];
         kvc_kernel_curve_at(g->base, r->x, &curve);
         memcpy(curve.params, r->params, sizeof curve.params);
-        double ns = kvc_kernel_curve_ns(&curve, g->peaks, r->x + n_site, NULL);
-        g->factor[i] = fmax(ns, weights_ns(g, r)) /
+        g->factor[i] = kvc_kernel_curve_ns(&curve, g->peaks, r->x + n_site, NULL) /
                        g->base->family->form(g->base->constants, r->params, g->peaks, r->x);
     }
 }

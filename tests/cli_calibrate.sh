@@ -102,6 +102,15 @@ awk -F, 'NR > 1 { s += $6 } END { print s / (NR - 1) }' "$dir/run.csv" > "$dir/b
 paste "$dir/a" "$dir/b" | awk '{ exit !($1 / $2 < 1.03 && $1 / $2 > 0.97) }'
 report $? "a replay with the fitted ones meets the measured mean TTFT within 3 %"
 
+# Of a GPU with a quarter of the bandwidth, as its profile says, the same host
+printf '{"schema":"kvcast.profile.v1","gpus":[{"name":"h100-sxm",%s}]' "$(fig hbm_bytes_per_s 8e11)" > "$dir/slow.part"
+{ cat "$dir/slow.part"; sed 's/.*"engines"/,"engines"/' "$dir/truth.json"; } > "$dir/slow.json"
+{ cat "$dir/slow.part"; echo '}'; } > "$dir/gpu_only.json"
+"$kvcast" replay "$dir/run.jsonl" $served --profile "$dir/slow.json" --requests "$dir/slow.csv" --no-bounds --quiet > /dev/null 2> "$dir/err" &&
+    "$kvcast" calibrate --requests "$dir/slow.csv" --trace "$dir/run.jsonl" $served --profile "$dir/gpu_only.json" -o "$dir/h2.json" > "$dir/out2" 2> "$dir/err"
+awk '/host time per step  / { s = $5 } /with prefill/ { p = $7 } END { exit !(s > 490 && s < 910 && p > 3.5 && p < 6.5) }' "$dir/out2"
+report $? "a profile's GPU takes part in the fit"
+
 # The same run as a client's times, and as JSON lines
 awk -F, 'BEGIN { print "arrival,first_token,last_token,prompt_tokens,completion_tokens" }
     NR > 1 { printf "%.6f,%.6f,%.6f,%d,%d\n", 1.7e9 + $5, 1.7e9 + $5 + $6 / 1000, 1.7e9 + $5 + $7 / 1000, $13, $14 }' "$dir/run.csv" > "$dir/times.csv"
@@ -187,6 +196,13 @@ report $? "one interval does not tell all constants"
 "$kvcast" calibrate --prometheus "$dir/m0" --prometheus "$dir/m2" $served -o "$dir/m.json" 2> "$dir/err" | grep -q 'TTFT is waiting, prefill and front end in one'
 report $? "without a histogram of waiting TTFT is not used, and why"
 
+# What has not counted yet is not shown: cached tokens, or all buckets, begin at 0.
+{ cat "$dir/m1"; printf 'vllm:prefix_cache_queries_total{engine="0",model_name="m"} 200000\nvllm:prefix_cache_hits_total{engine="0",model_name="m"} 50000\n'; } > "$dir/m5"
+"$kvcast" calibrate --prometheus "$dir/m0" --prometheus "$dir/m5" $served -o "$dir/m.json" 2> "$dir/err" | grep -q ', 25 % of the prompts cached'
+report $? "a counter that first shows later began at 0"
+sed '/_bucket/d' "$dir/m0" > "$dir/m6"
+"$kvcast" calibrate --prometheus "$dir/m6" --prometheus "$dir/m1" $served -o "$dir/m.json" 2> "$dir/err" | grep -q 'by its buckets TTFT P50, P90, P99 250, over 250, over 250 ms'
+report $? "so did buckets"
 scrape 300 64e200 17 620 60000 7500 > "$dir/m3"
 refused "counters beyond sense" 3 "m3: by its counters a mean TTFT of 3.2e+202 ms" calibrate --prometheus "$dir/m0" --prometheus "$dir/m3" $served -o "$dir/x.json"
 scrape 300 64 17 620000 60000 7500 > "$dir/m4"

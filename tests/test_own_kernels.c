@@ -202,6 +202,59 @@ static void a_quick_look_moves_the_peaks(void **state)
     kvc_user_profile_destroy(p);
 }
 
+/* What was not measured keeps its share of what was: fp8's and fp4's peaks of bf16's. */
+static void unmeasured_formats_move_with_bf16(void **state)
+{
+    struct kvc_own_row rows[MOST];
+    struct kvc_own_kernels own;
+    const struct kvc_gpu *g = kvc_gpu_find("b200-sxm");
+    struct kvc_peaks was;
+    (void)state;
+    assert_non_null(g);
+    was = kvc_peaks_of(g);
+    assert_int_equal(kvc_own_kernels_fit(&own, rows, bench_rows(rows, true), g, "vllm", true,
+                                         "a test", NULL), KVC_OK);
+    double share = own.told.bf16_flops / was.bf16_flops;
+    assert_true(share > 0.05 && share < 0.5); /* 4e14 of 2.25e15, at three quarters */
+    assert_true(fabs(own.peaks.bf16_flops / was.bf16_flops / share - 1) < 1e-9);
+    assert_true(fabs(own.peaks.fp8_flops / was.fp8_flops / share - 1) < 1e-9);
+    assert_true(fabs(own.peaks.fp4_flops / was.fp4_flops / share - 1) < 1e-9);
+    kvc_own_kernels_clear(&own);
+}
+
+/* An engine's fused products leave out the launch that quantises, which its tables hold; a bare
+ * product of the user's never had it. */
+static void a_bare_product_holds_no_quantising(void **state)
+{
+    struct kvc_own_row rows[MOST];
+    struct kvc_own_kernels own;
+    const struct kvc_engine_profile *engine = kvc_engine_find("vllm");
+    size_t n = bench_rows(rows, false);
+    (void)state;
+    assert_true(engine->fuses_quantise);
+    for (size_t i = 0; i < n; i++) {
+        strcpy(rows[i].row.key, "fp8");
+        memcpy(rows[i].row.params, (double[]){1, 1, 1}, 3 * sizeof(double));
+    }
+    struct kvc_user_profile *p = profile_of(rows, n, "l40s", NULL, &own);
+    for (int users = 0; users < 2; users++) {
+        struct kvc_kernels *k;
+        struct kvc_gemm g;
+        assert_int_equal(kvc_kernels_load(&k, kvc_gpu_find("l40s"), "vllm", NULL), KVC_OK);
+        if (users)
+            kvc_kernels_put_first(k, kvc_user_kernels(p, kvc_gpu_find("l40s"), "vllm"));
+        assert_int_equal(kvc_kernels_gemm(k, KVC_FP8, 6144, 4096, engine, false, &g, NULL),
+                         KVC_OK);
+        assert_true(g.table.users == users);
+        assert_true(users ? g.minus_ns == 0 : g.minus_ns > 0);
+        if (users)
+            assert_true(fabs(kvc_gemm_ns(&g, 16) / law_ns(16, 6144, 4096) - 1) < 0.05);
+        kvc_kernels_destroy(k);
+    }
+    kvc_own_kernels_clear(&own);
+    kvc_user_profile_destroy(p);
+}
+
 /* ---- bounds, limits, what is said ---- */
 
 static void plain_kernels_are_a_bound(void **state)
@@ -472,6 +525,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_law_comes_back_from_few_rows),
         cmocka_unit_test(a_quick_look_moves_the_peaks),
+        cmocka_unit_test(unmeasured_formats_move_with_bf16),
+        cmocka_unit_test(a_bare_product_holds_no_quantising),
         cmocka_unit_test(plain_kernels_are_a_bound),
         cmocka_unit_test(beyond_the_rows_is_flagged),
         cmocka_unit_test(what_tables_miss_widens_the_band),
