@@ -92,19 +92,14 @@ static void windows_are_capped_unified_or_a_pool(void **state)
 
 #define REQUESTS 64
 
-/* Most requests at once of so many that come together; the answer stays in the last page. */
-static uint64_t peak_running(const char *model, const char *memory, const char *sequence,
-                             bool beyond_memory)
+/* So many that come together; the answer stays in the last page. */
+static struct kvc_result *served(const char *model, const char *const (*key)[2], size_t n)
 {
     static uint64_t arrival[REQUESTS];
     static uint32_t input[REQUESTS], output[REQUESTS], seg[REQUESTS];
     struct kvc_trace t = {.n_requests = REQUESTS, .arrival_ns = arrival, .input_tokens = input,
                           .output_tokens = output, .prompt_seg = seg};
     const struct kvc_replay_options options = {.struct_size = sizeof options, .skip_bounds = true};
-    const char *const keys[][2] = {{"model", model}, {"cluster.gpu", "h200-sxm"},
-                                   {"cluster.tp", "2"}, {"engine.kv_cache_memory", memory},
-                                   {"engine.max_batched_tokens", "131072"},
-                                   {"engine.sequence_memory", sequence}};
     struct kvc_scenario *sc = NULL;
     struct kvc_result *r = NULL;
     struct kvc_error err = {0};
@@ -116,20 +111,47 @@ static uint64_t peak_running(const char *model, const char *memory, const char *
     }
     kvc_trace_digest(&t, t.digest);
     assert_int_equal(kvc_scenario_create(&sc, NULL, NULL), KVC_OK);
-    for (size_t i = 0; i < 6; i++)
-        if (keys[i][1] && kvc_scenario_set(sc, keys[i][0], keys[i][1], &err) != KVC_OK)
+    assert_int_equal(kvc_scenario_set(sc, "model", model, NULL), KVC_OK);
+    assert_int_equal(kvc_scenario_set(sc, "cluster.gpu", "h200-sxm", NULL), KVC_OK);
+    assert_int_equal(kvc_scenario_set(sc, "cluster.tp", "2", NULL), KVC_OK);
+    for (size_t i = 0; i < n; i++)
+        if (key[i][1] && kvc_scenario_set(sc, key[i][0], key[i][1], &err) != KVC_OK)
             fail_msg("%s", err.text);
     if (kvc_replay_run(&r, &t, sc, &options, &err) != KVC_OK)
         fail_msg("%s", err.text);
     assert_int_equal(r->completed, REQUESTS);
-    bool beyond = false;
-    for (size_t i = 0; i < r->n_warnings; i++)
-        beyond |= strcmp(r->warnings[i].code, "kv_beyond_memory") == 0;
-    assert_true(beyond == beyond_memory);
-    uint64_t peak = r->replicas[0].peak_running;
-    kvc_result_destroy(r);
     kvc_scenario_destroy(sc);
+    return r;
+}
+
+static uint64_t peak_of(struct kvc_result *r)
+{
+    uint64_t peak = r->replicas[0].peak_running;
+
+    kvc_result_destroy(r);
     return peak;
+}
+
+static uint64_t peak_running(const char *model, const char *sequence)
+{
+    const char *const keys[][2] = {{"engine.kv_cache_memory", "4GB"},
+                                   {"engine.max_batched_tokens", "131072"},
+                                   {"engine.sequence_memory", sequence}};
+
+    return peak_of(served(model, keys, 3));
+}
+
+static bool warns(const char *code, const char *model, const char *memory, const char *budget)
+{
+    const char *const keys[][2] = {{"engine.kv_cache_memory", memory},
+                                   {"engine.max_batched_tokens", budget}};
+    struct kvc_result *r = served(model, keys, 2);
+    bool found = false;
+
+    for (size_t i = 0; i < r->n_warnings; i++)
+        found |= strcmp(r->warnings[i].code, code) == 0;
+    kvc_result_destroy(r);
+    return found;
 }
 
 /* 4 GB are 3,814 pages of Qwen3.5-27B's 65,536 bytes a token; a prompt takes 94 and two states
@@ -141,17 +163,44 @@ static void as_many_run_as_there_is_room_for(void **state)
     const uint64_t states = (2 * (150994944 + 2949120) + 65536 * 16 - 1) / (65536 * 16);
 
     assert_int_equal(states, 294);
-    assert_int_equal(peak_running("Qwen3.5-27B", "4GB", NULL, false), pages / (94 + states));
-    assert_int_equal(peak_running("Qwen3.5-27B", "4GB", "64KiB", false), pages / 95);
-    assert_int_equal(peak_running("Llama-3.1-8B", "4GB", NULL, false), (4000000000 / 2097152 - 1) / 94);
+    assert_int_equal(peak_running("Qwen3.5-27B", NULL), pages / (94 + states));
+    assert_int_equal(peak_running("Qwen3.5-27B", "64KiB"), pages / 95);
+    assert_int_equal(peak_running("Llama-3.1-8B", NULL), (4000000000 / 2097152 - 1) / 94);
 }
 
-/* Two H200 hold 2 x 140.4 GB, 16 of them weights. */
+/* Two H200 hold 2 x 150.4 GB, 16 of them weights, more of them activations. */
 static void more_than_the_memory_is_told(void **state)
 {
     (void)state;
-    assert_int_equal(peak_running("Llama-3.1-8B", "250GB", NULL, false), REQUESTS);
-    assert_int_equal(peak_running("Llama-3.1-8B", "281GB", NULL, true), REQUESTS);
+    assert_false(warns("kv_beyond_memory", "Llama-3.1-8B", "250GB", "131072"));
+    assert_true(warns("kv_beyond_memory", "Llama-3.1-8B", "290GB", "131072"));
+}
+
+/* vLLM's experts on H200 were measured up to 16,384 tokens; each prompt has 1,500. */
+static void steps_beyond_the_kernels_are_told(void **state)
+{
+    (void)state;
+    assert_false(warns("kernels_outside", "Mixtral-8x7B", "40GB", "16000"));
+    assert_true(warns("kernels_outside", "Mixtral-8x7B", "40GB", "20000"));
+}
+
+/* SGLang's pool of states: 0.9 of what the tokens' pool gets, three of them a sequence. */
+static void no_more_run_than_there_are_states(void **state)
+{
+    const char *const keys[][2] = {{"engine.preset", "sglang"}, {"engine.max_seqs", "60"},
+                                   {"engine.max_batched_tokens", "131072"},
+                                   {"engine.gpu_memory_utilization", "0.35"}};
+    const struct kvc_step_config config = {kvc_llm_find("Qwen3.5-27B"), kvc_gpu_find("h200_sxm"),
+                                           "sglang", KVC_BF16, KVC_BF16, 2, 1, .ep = 1};
+    struct kvc_step_model *m = NULL;
+    (void)state;
+
+    assert_int_equal(kvc_step_model_create(&m, &config, NULL), KVC_OK);
+    double states = (double)kvc_step_kv_capacity_bytes(m, 0.35, 131072) * 0.9 / 1.9;
+    uint64_t most = (uint64_t)(states / (3.0 * 48 * (48 * 128 * 128 * 4 + 3 * 10240 * 2)));
+    kvc_step_model_destroy(m);
+    assert_true(most > 10 && most < 60);
+    assert_int_equal(peak_of(served("Qwen3.5-27B", keys, 4)), most);
 }
 
 int main(void)
@@ -161,7 +210,9 @@ int main(void)
         cmocka_unit_test(states_are_held_as_engines_do),
         cmocka_unit_test(windows_are_capped_unified_or_a_pool),
         cmocka_unit_test(as_many_run_as_there_is_room_for),
+        cmocka_unit_test(no_more_run_than_there_are_states),
         cmocka_unit_test(more_than_the_memory_is_told),
+        cmocka_unit_test(steps_beyond_the_kernels_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

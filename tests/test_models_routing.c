@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How evenly tokens are taken to be dealt to experts: on vLLM's Triton kernel as in rows measured
- * with all experts alike, else as in those of a power law (docs/models.md). Skipped without
- * ../shared. */
+ * with all experts alike, else as in those of a power law (docs/models.md), and up to how many tokens
+ * their times hold. Skipped without ../shared. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +13,7 @@
 
 #include "models/kernels.h"
 #include "models/profiles.h"
+#include "models/step_model.h"
 #include "tests/models_csv.h"
 
 #define AIC "../shared/kernels/aic/"
@@ -25,9 +26,9 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Whether a row is of the kernel, format and shape on one rank. */
+/* Whether a row is of the kernel, format and shape, its experts dealt to so many ranks. */
 static bool is_of(const struct test_csv *csv, const char *kernel, const char *dtype,
-                  const struct kvc_llm *llm)
+                  const struct kvc_llm *llm, uint32_t ranks)
 {
     return strstr(test_csv_get(csv, "kernel_source"), kernel) &&
            strcmp(test_csv_get(csv, "moe_dtype"), dtype) == 0 &&
@@ -35,7 +36,7 @@ static bool is_of(const struct test_csv *csv, const char *kernel, const char *dt
            test_csv_number(csv, "inter_size") == llm->expert_intermediate &&
            test_csv_number(csv, "topk") == llm->top_k &&
            test_csv_number(csv, "num_experts") == llm->experts &&
-           test_csv_number(csv, "moe_tp_size") == 1 && test_csv_number(csv, "moe_ep_size") == 1;
+           test_csv_number(csv, "moe_tp_size") == 1 && test_csv_number(csv, "moe_ep_size") == ranks;
 }
 
 /* Median of predicted over measured, less one, over rows routed so. */
@@ -48,7 +49,7 @@ static double bias(const struct kvc_moe *moe, const char *file, const char *kern
 
     assert_true(test_csv_open(&csv, file));
     while (test_csv_row(&csv))
-        if (n < MOST && is_of(&csv, kernel, dtype, llm) &&
+        if (n < MOST && is_of(&csv, kernel, dtype, llm, 1) &&
             strcmp(test_csv_get(&csv, "distribution"), routing) == 0 &&
             test_csv_number(&csv, "num_tokens") >= 64)
             off[n++] = kvc_moe_ns(moe, test_csv_number(&csv, "num_tokens")) /
@@ -92,10 +93,37 @@ static void experts_are_routed_as_served(void **state)
     }
 }
 
+/* Data-parallel ranks put their tokens together for the experts, so that a rank's end comes sooner.
+ */
+static void experts_end_where_their_rows_do(void **state)
+{
+    struct test_csv csv;
+    struct kvc_step_model *m;
+    const struct kvc_llm *llm = kvc_llm_find("mixtral-8x22b");
+    (void)state;
+    for (uint32_t ranks = 1; ranks <= 4; ranks *= 4) {
+        const struct kvc_step_config c = {.llm = llm, .gpu = kvc_gpu_find("h100-sxm"),
+                                          .backend = "vllm", .weights = KVC_BF16, .kv = KVC_BF16,
+                                          .tp = 1, .pp = 1, .dp = ranks, .ep = ranks};
+        double most = 0;
+        if (!test_csv_open(&csv, AIC "h100_sxm__moe__vllm__0.24.0.csv.zst"))
+            skip();
+        while (test_csv_row(&csv))
+            if (is_of(&csv, "triton_tritonexperts", "bfloat16", llm, ranks))
+                most = fmax(most, test_csv_number(&csv, "num_tokens"));
+        test_csv_close(&csv);
+        assert_true(most >= 8192);
+        assert_int_equal(kvc_step_model_create(&m, &c, NULL), KVC_OK);
+        assert_int_equal(kvc_step_range(m)->tokens, (uint64_t)most / ranks);
+        kvc_step_model_destroy(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(experts_are_routed_as_served),
+        cmocka_unit_test(experts_end_where_their_rows_do),
     };
     return cmocka_run_group_tests_name("models_routing", tests, NULL, NULL);
 }
