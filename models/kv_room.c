@@ -32,6 +32,16 @@ static uint32_t resume_tokens(const struct kvc_step_model *m, uint64_t state)
     return 16 * (uint32_t)ceil((double)state / l->linear_layers / a_token / 16);
 }
 
+/* Keys and values of a layer lie apart; of MLA there is one latent, and an indexer's keys. */
+static uint32_t tensors(const struct kvc_llm *l, bool unified)
+{
+    uint32_t layers = l->layers - l->linear_layers - (unified ? 0 : l->window_layers);
+
+    if (l->kv_lora_rank || l->compressed_kv)
+        return layers * (l->indexer_dim ? 2 : 1);
+    return 2 * layers;
+}
+
 void kvc_step_kv_room(const struct kvc_step_model *m, bool caching, bool unified,
                       struct kvc_kv_room *out)
 {
@@ -42,6 +52,7 @@ void kvc_step_kv_room(const struct kvc_step_model *m, bool caching, bool unified
     uint64_t wide = kvc_llm_window_kv_bytes(l, m->kv, m->tp, 1);
 
     *out = (struct kvc_kv_room){.token_bytes = kvc_llm_kv_bytes_per_token(l, m->kv, m->tp),
+                                .token_tensors = tensors(l, unified),
                                 .token_share = 1};
     if (unified)
         out->token_bytes += wide;

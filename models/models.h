@@ -248,6 +248,7 @@ uint64_t kvc_step_kv_capacity_bytes(const struct kvc_step_model *model,
  * them: the state of linear layers, sliding windows. All ranks. */
 struct kvc_kv_room {
     uint64_t token_bytes;    /* of each token */
+    uint32_t token_tensors;  /* that they lie in: keys and values, or a latent, of each layer */
     uint64_t sequence_bytes; /* of each running sequence, from the same room as tokens */
     double token_share;      /* of the room; what is left of it holds states alone (SGLang) .. */
     uint64_t apart_bytes;    /* .. so much for each running sequence; 0: no such part */

@@ -159,6 +159,15 @@ says "an engine's preset as a scenario's" 2 'preset: sglang presets an engine on
     --arrivals.concurrency 4 | grep -q '"times_ignored"'
 report $? "closed arrivals say that the rate is ignored"
 
+peer="--model llama-3.1-8b --gpu h100-sxm --tiers.remote.capacity 1TiB --no-bounds"
+# shellcheck disable=SC2086
+"$kvcast" replay log.jsonl $peer --json --quiet | grep -q '"whole_pages"'
+report $? "pulls over RDMA without a connector say so"
+# shellcheck disable=SC2086
+"$kvcast" replay log.jsonl $peer --json --quiet --tiers.remote.connector mooncake --report peer.html >out &&
+    ! grep -q '"whole_pages"' out && grep -q '18.02 GB/s in, 18.02 GB/s out by operations of 32KiB' peer.html
+report $? "a connector sends a page of one layer's keys or values at a time"
+
 # What is named like a scenario is judged as one.
 echo '{ "modell": "llama-3.1-70b" }' >typo.json
 "$kvcast" replay typo.json log.jsonl >out 2>err

@@ -203,6 +203,8 @@ static void make_operations(const struct maker *of, struct kvc_tier_config *t,
     t->link_queue_depth = chance(&m, 30) ? 1 + below(&m, 8) : 0;
     t->link_io_bytes = chance(&m, 30) ? 1 + below(&m, 40) * kv_bytes_per_token : 0;
     t->link_staged = chance(&m, 30) && t != of->c->sc.tiers; /* dram is host memory */
+    t->connector = t == of->c->sc.tiers + 2 && !t->link_staged ? (enum kvc_connector)below(&m, 3)
+                                                               : KVC_CONNECTOR_NONE;
 }
 
 /* The same: what loads cost beside their bytes. */
@@ -493,13 +495,14 @@ void replay_case_print(const struct replay_case *c)
     for (int k = 0; k < 3; k++)
         if (s->tiers[k].present)
             printf("#   tier %d: bytes %llu scope %d %s link %s rate %g latency %llu devices %u "
-                   "depth %u io %llu staged %d "
+                   "depth %u io %llu staged %d connector %d "
                    "write %d inclusive %d output %d chunk %u admission %s\n",
                    k, (unsigned long long)s->tiers[k].capacity_bytes, s->tiers[k].scope,
                    s->tiers[k].policy, s->tiers[k].link[0] ? s->tiers[k].link : "own",
                    s->tiers[k].link_bytes_per_s, (unsigned long long)s->tiers[k].link_latency_ns,
                    s->tiers[k].link_devices, s->tiers[k].link_queue_depth,
                    (unsigned long long)s->tiers[k].link_io_bytes, s->tiers[k].link_staged,
+                   s->tiers[k].connector,
                    s->tiers[k].write, s->tiers[k].inclusive,
                    s->tiers[k].store_output,
                    s->tiers[k].chunk_tokens, s->tiers[k].admission);

@@ -90,6 +90,23 @@ static void windows_are_capped_unified_or_a_pool(void **state)
     assert_int_equal(r.sequence_bytes, 0);
 }
 
+/* Each layer's keys, each layer's values; a latent a layer; with windows what grows alone. */
+static void tokens_lie_in_so_many_tensors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *llm;
+        bool unified;
+        uint32_t tensors;
+    } seen[] = {{"Llama-3.1-8B", false, 64},  {"Qwen3.5-27B", false, 32},
+                {"gpt-oss-120b", false, 36},  {"gpt-oss-120b", true, 72},
+                {"DeepSeek-V3", false, 61}};
+
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(room_of(seen[i].llm, "vllm", KVC_BF16, true, seen[i].unified).token_tensors,
+                         seen[i].tensors);
+}
+
 #define REQUESTS 64
 
 /* So many that come together; the answer stays in the last page. */
@@ -208,6 +225,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_models_hold_tokens_alone),
         cmocka_unit_test(states_are_held_as_engines_do),
+        cmocka_unit_test(tokens_lie_in_so_many_tensors),
         cmocka_unit_test(windows_are_capped_unified_or_a_pool),
         cmocka_unit_test(as_many_run_as_there_is_room_for),
         cmocka_unit_test(no_more_run_than_there_are_states),

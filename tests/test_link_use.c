@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "models/connector.h"
 #include "models/link_use.h"
 
 static struct kvc_link_use use(const struct kvc_link_profile *l, double op, double depth,
@@ -140,6 +141,35 @@ static void pieces_of_a_transfer(void **state)
     }
 }
 
+/* What vLLM's connectors made of pieces, GB/s: by what was published of others than set the rates.
+ * Links of 400 Gb/s; H20 with 16 KiB, 65,536 tokens in some 0.85 s (agentic-kvc @dc8e6dd); slices of
+ * 64 KiB (Mooncake issue 1668); whole pages of 1.04 MB, 73 MB in 2.1 ms (vLLM pull request 53825). */
+static void connectors_send_piece_by_piece(void **state)
+{
+    static const struct {
+        double bytes, gb_s, most_off;
+    } seen[] = {{16384, 7.6, 0.2}, {65536, 37, 0.05}, {1.04e6, 73 / 2.1, 0.25}};
+    struct kvc_link_profile l = *kvc_link_find("rdma-400");
+    double own = l.ops_per_s.value;
+    (void)state;
+    kvc_connector_limit(KVC_CONNECTOR_NONE, &l);
+    assert_true(l.ops_per_s.value == own);
+    kvc_connector_limit(KVC_CONNECTOR_MOONCAKE, &l);
+    assert_true(l.ops_per_s.value < own && l.ops_per_s.source);
+    for (size_t i = 0; i < 3; i++) {
+        double off = rate(&l, seen[i].bytes, 0, 1) / 1e9 / seen[i].gb_s - 1;
+        print_message("mooncake, %g bytes: %+.0f %%\n", seen[i].bytes, 100 * off);
+        assert_true(fabs(off) < seen[i].most_off);
+    }
+    l = *kvc_link_find("rdma-200-efa"); /* its own limit is lower */
+    own = l.ops_per_s.value;
+    kvc_connector_limit(KVC_CONNECTOR_NIXL, &l);
+    assert_true(l.ops_per_s.value == own);
+    /* Qwen3-30B-A3B: 96 KiB a token in 48 layers' keys and values, 16 tokens a page */
+    assert_true(kvc_connector_piece_bytes(98304, 16, 1, 96) == 16384);
+    assert_true(kvc_connector_piece_bytes(98304, 16, 2, 96) == 8192);
+}
+
 /* Eight drives of the fourth generation, as Azure reads and writes them; GB/s. */
 static void devices_add_up_to_what_they_reach_together(void **state)
 {
@@ -164,6 +194,7 @@ int main(void)
         cmocka_unit_test(drives_follow_littles_law),
         cmocka_unit_test(messages_one_by_one),
         cmocka_unit_test(pieces_of_a_transfer),
+        cmocka_unit_test(connectors_send_piece_by_piece),
         cmocka_unit_test(devices_add_up_to_what_they_reach_together),
     };
 

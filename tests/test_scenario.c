@@ -430,6 +430,7 @@ static void what_does_not_go_together_is_named(void **state)
         {"engine.prefill", "first", "engine.publish"},
         {"model", "null", "model"},
         {"gpu", "null", "cluster.gpu"},
+        {"tiers.remote.connector", "nixl", "tiers.remote.connector"},
         {"tiers.dram.link.latency", "5us", "tiers.dram.link.latency"},
         {"tenants.gold.quota.nvme", "0.2", "tenants.gold.quota.nvme"},
         {"tenants.gold.reserve.dram", "1GiB", "tenants.gold.reserve.dram"},

@@ -14,8 +14,8 @@ the predictions too (by the log's own arrivals half of Qwen3's wait 22 ms for it
 published peak rates. First with vLLM's host constants as they are: nothing is fitted to these runs.
 
 TEXT
-profile=$(mktemp) pull=$(mktemp) table=$(mktemp)
-trap 'rm -f "$profile" "$pull" "$table"' EXIT
+profile=$(mktemp) pull=$(mktemp) table=$(mktemp) dir=$(mktemp -d)
+trap 'rm -rf "$profile" "$pull" "$table" "$dir"' EXIT
 for run in "RTXPRO6000 rtx-pro-6000" "RTX4090 rtx-4090"; do
     # shellcheck disable=SC2086
     set -- "$1" $run
@@ -101,10 +101,8 @@ h20 $of_h200 | rows cpu_hit
 cat <<'TEXT'
 
 The RDMA row is MooncakeConnector's: another engine's GPU writes the prefix into this one's memory, 6.4 GB in some 0.85 s (@dc8e6dd). Its NIC is not
-stated; an H20's of 400 Gb/s is assumed. First at that NIC's rate. Then piece by piece: vLLM's pages lie in a piece for each layer and K
-or V, 96 of 16 KiB for KV of this shape; at the 0.7 million a second that NIXL posts (LMCache pull request 4161), and at the 9 GB/s that
-MooncakeConnector itself reached with pieces of some 16 KB over 400 Gb/s (vLLM pull request 53825, H200). That pieces were not joined, as
-pages that lie one behind the other are, is an assumption. The cost of a load is that of the loads from DRAM.
+stated; an H20's of 400 Gb/s is assumed. First as the program has it for that connector (`tiers.remote.connector mooncake`): a piece for each page,
+layer and K or V, 96 of 16 KiB for KV of this shape. The cost of a load is that of the loads from DRAM.
 
 TEXT
 remote() {
@@ -112,9 +110,53 @@ remote() {
     shift
     h20 --tiers.remote.capacity 1TiB "$@" | rows rdma | sed "s/remote_rdma_hit/remote_rdma_hit, $name/"
 }
-remote "400 Gb\\/s" --tiers.remote.link rdma-400
-remote "16 KiB, 0.7 M\\/s" --tiers.remote.link rdma-400 --tiers.remote.io_size 16KiB | tail -1
-remote "16 KiB, 9 GB\\/s" --tiers.remote.link.bandwidth 9GB/s | tail -1
+remote MooncakeConnector --tiers.remote.connector mooncake
+cat <<'TEXT'
+
+What that rests on: the same with NIXL, a slower NIC, 16 pages joined, and whole pages.
+
+TEXT
+remote NIXL --tiers.remote.connector nixl
+remote "MooncakeConnector, 200 Gb\\/s" --tiers.remote.connector mooncake --tiers.remote.link rdma-200 | tail -1
+remote "MooncakeConnector, 16 pages joined" --tiers.remote.connector mooncake --tiers.remote.io_size 256KiB | tail -1
+remote "whole pages" | tail -1
+cat <<'TEXT'
+
+### Connectors by the size of what they send
+What was published of pieces and rates, beside the links' law (docs/models.md): the NIC's rate, or pieces of that size at the connector's pieces a
+second. H20 is the row above, its 6.44 GB in some 0.85 s.
+
+| source | connector, NIC | piece | measured GB/s | law | error % | |
+|---|---|---|---|---|---|---|
+TEXT
+law() { # CONNECTOR LINK DEVICES BYTES MEASURED NOTE SOURCE: what a replay says that it uses
+    printf '{"timestamp": 0, "input_length": 64, "output_length": 1, "hash_ids": [1, 2, 3, 4]}\n' > "$dir/one.jsonl"
+    "$kvcast" replay "$dir/one.jsonl" --quiet --no-bounds --block-tokens 16 --model llama-3.1-8b --gpu h100-sxm --tiers.remote.capacity 1TiB \
+        --tiers.remote.link "$2" --tiers.remote.devices "$3" --tiers.remote.connector "$1" --tiers.remote.io_size "$4" \
+        --report "$dir/one.html" > /dev/null || exit 1
+    grep -o 'remote: [^<]* as used</td><td>[^<]*' "$dir/one.html" | sed 's/.*>//' |
+        awk -v who="$1" -v nic="$2" -v m="$5" -v note="$6" -v source="$7" '{ e = ($1 / m - 1) * 100
+            printf "| %s | %s, %s | %s | %.2f | %.2f | %+.0f | %s |\n", source, who, nic, $10, m, $1, e, note }'
+}
+while IFS='|' read -r connector link devices bytes measured note source; do
+    law "$connector" "$link" "$devices" "$bytes" "$measured" "$note" "$source" || exit 1
+done <<'ROWS'
+nixl|rdma-100|1|1KiB|0.715|sets the rate|LMCache pull request 4161, 256 pieces at a time
+nixl|rdma-100|1|4KiB|4.69||the same
+nixl|rdma-100|1|16KiB|11.67||the same
+nixl|rdma-100|1|64KiB|12.09||the same
+mooncake|rdma-400|1|16KiB|9.0|sets the rate|vLLM pull request 53825, H200, 128k tokens
+mooncake|rdma-400|1|16KiB|14.4|16k tokens: 4,563 pieces in 5.2 ms|the same
+mooncake|rdma-400|1|16KiB|7.6|NIC assumed|agentic-kvc exp (a), H20
+mooncake|rdma-400|1|64KiB|37|slices, bonded NICs of 50 GB/s|Mooncake issue 1668
+ROWS
+cat <<'TEXT'
+
+Not comparable: pages joined in a fresh engine (Mooncake docs vllm-v1-pd-performance.md, H800 TP8, Qwen3-8B: 142 GB/s over eight NICs, where a page's piece is
+4 KiB and 0.55 million of them 2.3 GB/s a NIC); transfers whose NIC is not stated and that overlap (vLLM issue 50913: 1,785 pieces of 98 KB in 38.7 ms each
+with NIXL; 105 ms with pieces of some 8 KB; pull request 25388: 56 pieces of 1.3 MB in 9.9 ms, 5.7 of them posting); GPU memory without relaxed ordering (Mooncake's
+default, 15 GB/s where host memory gives 47, gpu-rdma-bandwidth-optimization.md), which no connector's figure here includes.
+TEXT
 cat <<'TEXT'
 
 ### gpt-oss-120b on H200, peer pull over NIXL (llm-d blog 2026-08-15)

@@ -32,20 +32,27 @@ bool kvc_tier_link(const struct kvc_engine *e, const char *link, const struct kv
     } else if (!kvc_user_link(e->user, link, out)) {
         return false;
     }
+    if (c)
+        kvc_connector_limit(c->connector, out);
     if (c && c->link_queue_depth)
         out->queue_depth = (struct kvc_figure){c->link_queue_depth, "scenario",
                                                "given in the scenario"};
     return true;
 }
 
-/* Each GPU moves its own share of a chunk, in one operation or in several. */
+/* Each GPU moves its own share of a chunk, in one operation or in several: of what size it is said,
+ * or page by page and tensor by tensor. */
 double kvc_tier_op_bytes(const struct kvc_engine *e, const struct kvc_tier_config *c)
 {
     uint32_t chunk = c && c->chunk_tokens ? c->chunk_tokens : e->page_tokens;
-    double share = (double)e->token_bytes * chunk / gpus_of(e);
+    double share = (double)e->token_bytes * chunk / gpus_of(e), piece = share;
 
-    return c && c->link_io_bytes && (double)c->link_io_bytes < share ? (double)c->link_io_bytes
-                                                                     : share;
+    if (c && c->link_io_bytes)
+        piece = (double)c->link_io_bytes;
+    else if (c && c->connector)
+        piece = kvc_connector_piece_bytes((double)e->token_bytes, e->page_tokens, e->sc->cluster.tp,
+                                          e->room.token_tensors);
+    return piece < share ? piece : share;
 }
 
 uint32_t kvc_tier_devices(const struct kvc_engine *e, const struct kvc_tier_config *c)

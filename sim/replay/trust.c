@@ -135,6 +135,17 @@ static void warn_tiers(struct notes *n, const struct kvc_engine *e)
     }
 }
 
+/* vLLM's own connectors send pieces of a page where nobody has stored it whole. */
+static void warn_whole_pages(struct notes *n, const struct kvc_engine *e)
+{
+    const struct kvc_tier_config *c = &e->sc->tiers[2];
+    if (c->present && !c->connector && !c->link_staged && !c->link_io_bytes && !c->chunk_tokens &&
+        !strncmp(c->link, "rdma", 4) && !strcmp(e->sc->engine.backend, "vllm"))
+        warn(n, "whole_pages", "Pulls from the remote tier move whole pages at once. If another "
+             "engine's GPU holds them, vLLM's connectors send a piece for each layer and K or V, "
+             "several times slower: set tiers.remote.connector to nixl or mooncake.");
+}
+
 /* What is held beside tokens, and what of it is not. */
 static void warn_sequences(struct notes *n, const struct kvc_engine *e)
 {
@@ -272,6 +283,7 @@ enum kvc_status kvc_collect_trust(const struct kvc_engine *e, const struct kvc_t
     uint32_t flags = estimate_flags(e, r);
     warn_traffic(&n, e, stats);
     warn_tiers(&n, e);
+    warn_whole_pages(&n, e);
     warn_load(&n, e);
     warn_kernels(&n, e, flags);
     bands(e, flags, r);

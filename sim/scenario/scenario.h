@@ -4,6 +4,7 @@
 #define KVC_SIM_SCENARIO_H
 
 #include <kvcast/kvcast.h>
+#include "models/connector.h"
 
 enum kvc_scope { KVC_PER_GPU, KVC_PER_REPLICA, KVC_PER_NODE, KVC_CLUSTER };
 enum kvc_write_mode { KVC_WRITE_THROUGH, KVC_WRITE_SELECTIVE, KVC_WRITE_BACK, KVC_WRITE_ON_EVICT };
@@ -33,6 +34,7 @@ struct kvc_tier_config { /* lower tiers; HBM is in engine and cluster */
     uint64_t link_latency_ns;
     uint32_t link_queue_depth; /* 0: the link profile's */
     uint64_t link_io_bytes;    /* of one read or write; 0: a chunk's bytes of one GPU */
+    enum kvc_connector connector; /* by which pages are pulled piece by piece; of remote */
     bool link_staged;          /* loads rest in host memory before they go to the GPU */
     uint32_t link_devices;   /* drives or NICs behind one scope instance; 0 = as many as its GPUs
                                 for dram and remote, 1 for nvme */

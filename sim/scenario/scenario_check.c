@@ -40,6 +40,10 @@ static enum kvc_status check_tier(const struct kvc_scenario *s, size_t i, struct
     if (i == 0 && t->link_staged)
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "tiers.dram.staged",
                            "dram is host memory itself: set it for nvme or remote");
+    if (t->connector && t->link_staged)
+        return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "tiers.remote.connector",
+                           "it pulls from GPU to GPU, and a block in host memory is one piece: "
+                           "leave it out or set tiers.remote.staged to false");
     bool on_evict = t->write == KVC_WRITE_ON_EVICT || t->write == KVC_WRITE_BACK;
     uint32_t flags = 0;
     enum kvc_status st = t->admission[0] ? kvc_admission_check(t->admission, &flags, err) : KVC_OK;

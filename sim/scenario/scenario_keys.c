@@ -20,6 +20,7 @@ static const char *const backends[] = {"vllm", "sglang", "trtllm", NULL};
 static const char *const prefills[] = {"mixed", "first", NULL};
 static const char *const reserves[] = {"never", "estimated", "full", NULL};
 static const char *const publishes[] = {"scheduled", "computed", "inserted", NULL};
+static const char *const connectors[] = {"whole", "nixl", "mooncake", NULL};
 static const char *const preempts[] = {"last", "shortest", NULL};
 static const char *const dtypes[] = {"bf16",     "fp8",      "fp8_e4m3", "fp8_e5m2", "fp8_block",
                                      "nvfp4",    "mxfp4",    "int8",     "int4",     NULL};
@@ -168,6 +169,9 @@ static const struct kvc_scenario_key keys[] = {
     TIER(0, "dram", 1e18, "per_replica", "(the GPU's host link)", "the host memory tier"),
     TIER(1, "nvme", 1e19, "per_node", "nvme-gen5-x4", "the local flash tier"),
     TIER(2, "remote", 1e19, "cluster", "rdma-400", "the shared remote tier"),
+    ENUM("tiers.remote.connector", NULL, "NAME", tiers[2].connector, connectors, "whole",
+         "how another engine's KV is pulled: whole pages, or by nixl or mooncake, which send (vLLM) "
+         "a piece for each page, layer and K or V; io_size states other pieces, as of joined pages"),
 
     NAMED("router.policy", "router", "NAME", router.policy, kvc_router_names, "round-robin",
           "how requests are spread over replicas; a plug-in's path or one of"),

@@ -84,6 +84,16 @@ static void own_link(struct twin_link *out, const struct kvc_scenario *sc, int k
 
     if (t->link_io_bytes)
         op = fmin(op, (double)t->link_io_bytes);
+    else if (t->connector) /* Llama: keys and values of every layer, each stage its own layers */
+        op = fmin(op, sc->engine.page_tokens * (double)kv_bytes_per_token / sc->cluster.tp / 2 /
+                          kvc_llm_find(sc->model)->layers);
+    struct kvc_link_profile slower = *l;
+    if (t->connector) { /* as both are published */
+        double pieces = t->connector == KVC_CONNECTOR_NIXL ? 700e3 : 550e3;
+        if (l->ops_per_s.value <= 0 || l->ops_per_s.value > pieces)
+            slower.ops_per_s.value = pieces;
+        l = &slower;
+    }
     if (depth == 0)
         depth = l->queue_depth.value;
     figures(out, l, op, depth, devices);
