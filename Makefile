@@ -182,7 +182,7 @@ readme:
 
 install: all $(B)/libkvcast.so.$(SOVERSION)
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)/kvcast \
-	    $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)/examples $(DESTDIR)$(DOCDIR)/formats
+	    $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)/docs/examples $(DESTDIR)$(DOCDIR)/docs/formats
 	install $(B)/kvcast $(DESTDIR)$(BINDIR)/kvcast
 	if [ -f $(B)/kvcast-gpu.so ]; then install -D $(B)/kvcast-gpu.so $(DESTDIR)$(BINDIR)/../lib/kvcast/kvcast-gpu.so; fi
 	install -m 644 $(B)/libkvcast.a $(DESTDIR)$(LIBDIR)/libkvcast.a
@@ -193,9 +193,9 @@ install: all $(B)/libkvcast.so.$(SOVERSION)
 	    kvcast.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/kvcast.pc
 	install -m 644 docs/kvcast.1 $(DESTDIR)$(MANDIR)/man1/kvcast.1
 	install -m 644 README.md CHANGES LICENSE $(DESTDIR)$(DOCDIR)/
-	install -m 644 docs/*.md $(DESTDIR)$(DOCDIR)/
-	install -m 644 docs/formats/*.md $(DESTDIR)$(DOCDIR)/formats/
-	install -m 644 docs/examples/*.json $(DESTDIR)$(DOCDIR)/examples/
+	install -m 644 docs/*.md docs/report.png $(DESTDIR)$(DOCDIR)/docs/
+	install -m 644 docs/formats/*.md $(DESTDIR)$(DOCDIR)/docs/formats/
+	install -m 644 docs/examples/*.json $(DESTDIR)$(DOCDIR)/docs/examples/
 
 clean:
 	rm -rf build

@@ -471,7 +471,7 @@ static int ceiling_main(struct kvc_cli *cli)
 const struct kvc_cli_command kvc_cmd_ceiling = {
     .name = "ceiling",
     .arguments = "TRACE",
-    .summary = "hit-rate bounds and policies without time",
+    .summary = "show what no cache can beat and what policies hit, without time",
     .description =
         "What a prefix cache could hit if time, pages and transfers did not matter: with endless "
         "room (content), with the best possible choice of what to keep at each capacity (opt), and "

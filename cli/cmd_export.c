@@ -79,10 +79,10 @@ static const char *const outputs[] = {"o", NULL};
 
 const struct kvc_cli_command kvc_cmd_export = {
     .name = "export",
-    .arguments = "T -o F",
+    .arguments = "TRACE -o F",
     .summary = "write a trace as a log for other tools",
     .description =
-        "T is a .kvt or a log. mooncake: JSON lines with timestamp (ms), lengths, hash_ids, and "
+        "TRACE is a .kvt or a log. mooncake: JSON lines with timestamp (ms), lengths, hash_ids, and "
         "session_id, delay, model and tenant where known; block ids are numbered anew, densely. "
         "oraclegeneral: libCacheSim's binary records, one a block reference. csv: one row a "
         "request with everything a trace holds. Imported again, mooncake and csv give the same "

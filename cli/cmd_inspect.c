@@ -257,13 +257,13 @@ static const char *const outputs[] = {"report", NULL};
 
 const struct kvc_cli_command kvc_cmd_inspect = {
     .name = "inspect",
-    .arguments = "T",
+    .arguments = "TRACE",
     .summary = "show what is in a trace or log, before anything is simulated",
     .description =
-        "T is a .kvt or a log. Shows rates and bursts, lengths, turns, what prompts share and with "
-        "whom, what a time to live would lose, working sets, the hottest prefixes, tenants and "
-        "their overlap, and which rows of a log were dropped and why. Where the log does not say "
-        "which prompts share a prefix, what they would share under stated assumptions.\n\n"
+        "TRACE is a .kvt or a log. Shows rates and bursts, lengths, turns, what prompts share and "
+        "with whom, what a time to live would lose, working sets, the hottest prefixes, tenants "
+        "and their overlap, and which rows of a log were dropped and why. Where the log does not "
+        "say which prompts share a prefix, what they would share under stated assumptions.\n\n"
         "kvcast inspect log.jsonl.zst --model llama-3.1-70b --report traffic.html",
     .options = options,
     .outputs = outputs,

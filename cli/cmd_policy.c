@@ -186,7 +186,7 @@ static int policy_main(struct kvc_cli *cli)
 const struct kvc_cli_command kvc_cmd_policy = {
     .name = "policy",
     .arguments = "list [PATH.so] | new NAME | check PATH.so[:OPTIONS]",
-    .summary = "built-in policies, a template for your own, and the kit that judges it",
+    .summary = "list policies, begin one of your own, and judge it",
     .description =
         "list shows every policy with its options, and where it is from, or a plug-in alone. "
         "new writes a policy in C "

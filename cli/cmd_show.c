@@ -27,7 +27,7 @@ static int run(struct kvc_cli *cli)
 const struct kvc_cli_command kvc_cmd_show = {
     .name = "show",
     .arguments = "hardware|model|engine|preset|price|link|kv [NAME]",
-    .summary = "the profiles, with source and kind of each figure",
+    .summary = "show the profiles, with source and kind of each figure",
     .description = "Lists the profiles of one kind, or shows all figures of one of them. A kind is "
                    "datasheet, measured, fitted, published or assumed.",
     .run = run,

@@ -358,7 +358,7 @@ const struct kvc_cli_command kvc_cmd_validate = {
     .name = "validate",
     .arguments = "[ID..] | --rows F.csv | --kernels [FILE.csv..] | --requests F [TRACE] [--KEY "
                  "VALUE..] | --prefix F.csv [--KEY VALUE..]",
-    .summary = "predictions beside measured results",
+    .summary = "hold predictions against measured results",
     .description =
         "Alone: figures that others published, or those of the ids, each beside what kvcast says "
         "under the published conditions: met, order (within a factor of two), missed, or "

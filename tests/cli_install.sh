@@ -21,7 +21,7 @@ report $rc "make install"
 [ "$("$dir/usr/bin/kvcast" --version)" = "$("${KVCAST:-build/kvcast}" --version)" ]
 report $? "the installed program runs"
 for f in lib/libkvcast.a lib/libkvcast.so.0 lib/libkvcast.so lib/pkgconfig/kvcast.pc include/kvcast/kvcast.h \
-    share/man/man1/kvcast.1 share/doc/kvcast/examples/offload.json; do
+    share/man/man1/kvcast.1 share/doc/kvcast/docs/examples/offload.json; do
     [ -e "$dir/usr/$f" ]
     report $? "$f is installed"
 done
