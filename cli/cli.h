@@ -63,5 +63,7 @@ void kvc_cli_note(const struct kvc_cli *cli, const char *fmt, ...); /* unless qu
 void kvc_cli_import_report(const struct kvc_cli *cli, const struct kvc_import_report *report);
 /* A warning where the import forgot prefixes, on stderr unless quiet. */
 void kvc_cli_forgotten(const struct kvc_cli *cli, const struct kvc_trace_stats *stats);
+/* Whether both paths are one regular file, which writing to it by a slip would lose. */
+bool kvc_cli_same_file(const char *a, const char *b);
 
 #endif

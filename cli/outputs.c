@@ -3,10 +3,16 @@
  * what its options read. What its arguments name it looks at itself, as it knows what they are. */
 #include "cli/internal.h"
 
-#include "cli/trace_args.h"
-
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+
+bool kvc_cli_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
+           S_ISREG(x.st_mode);
+}
 
 static bool is_stdout(const char *path)
 {

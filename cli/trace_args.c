@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* "10m:2h", ":2h" or "10m:". */
 static int parse_window(struct kvc_cli *cli, const char *text, struct kvc_import_options *out)
@@ -98,13 +97,6 @@ enum kvc_status kvc_cli_sample(const struct kvc_cli *cli, uint32_t *weight, stru
                            "trace from 0.0001 to 0.125", text);
     *weight = (uint32_t)(1 / rate + 0.5);
     return KVC_OK;
-}
-
-bool kvc_cli_same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
-           S_ISREG(x.st_mode);
 }
 
 void kvc_cli_json_begin(struct kvc_json *j, const char *schema)

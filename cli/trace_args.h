@@ -43,8 +43,6 @@
 
 /* All of these, --format, progress and estimates; returns an exit code. */
 int kvc_cli_import_options(struct kvc_cli *cli, struct kvc_import_options *out);
-/* Whether both paths are one regular file, which writing to it by a slip would lose. */
-bool kvc_cli_same_file(const char *a, const char *b);
 /* A document of that schema begins. */
 void kvc_cli_json_begin(struct kvc_json *j, const char *schema);
 /* .. and ends, and goes to stdout. Fails only when memory runs out. */

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/whole.h"
 #include "models/step_model.h"
 
 /* A kind of layer: its kernels, how many there are, and the keys a query sees at most. */
@@ -223,11 +224,6 @@ static bool fill_prefill(struct kvc_step_model *m, const struct attention *a)
 
 /* ---- kinds of layers ---- */
 
-static uint32_t ceil_div(uint32_t a, uint32_t b)
-{
-    return (a + b - 1) / b;
-}
-
 /* Every key is indexed, a bounded number attended. In prefill all heads of a rank, 64 at least, go
  * over the latent of each query's own keys at 0.4 of the bf16 peak: within 18 % of
  * aiconfigurator's dsa_context_module tables @095f58a from 3,072 to 12,288 tokens (H200, vLLM,
@@ -284,9 +280,11 @@ static bool find_kinds(struct kvc_step_model *m, struct attention *a)
     const struct kvc_llm *l = &m->llm;
     uint32_t heads = l->heads / m->tp, full = l->layers - l->linear_layers - l->window_layers;
     enum kvc_dtype kernel = kvc_kv_format(m->kv)->kernel;
-    const struct kvc_heads plain = {l->head_dim, heads, ceil_div(l->kv_heads, m->tp), 0, kernel};
-    const struct kvc_heads window = {l->window_head_dim, heads,
-                                     ceil_div(l->window_kv_heads, m->tp), l->window_tokens, kernel};
+    uint32_t kv_heads = (uint32_t)kvc_div_up(l->kv_heads, m->tp);
+    uint32_t window_kv_heads = (uint32_t)kvc_div_up(l->window_kv_heads, m->tp);
+    const struct kvc_heads plain = {l->head_dim, heads, kv_heads, 0, kernel};
+    const struct kvc_heads window = {l->window_head_dim, heads, window_kv_heads,
+                                     l->window_tokens, kernel};
 
     if (l->kv_lora_rank)
         return latent_kind(m, a);

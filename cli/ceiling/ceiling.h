@@ -55,11 +55,13 @@ static inline uint64_t ceiling_block_bytes(const struct ceiling *c)
     return c->bytes_per_token * c->stats.block_tokens;
 }
 
-/* "capacity_blocks" and "capacity_bytes", and the figures of hits. */
+/* parts.c: "capacity_blocks" and "capacity_bytes", the figures of hits, and how wide the column of
+ * policies is. */
 void kvc_ceiling_json_capacity(struct kvc_json *j, const struct ceiling *c,
                                const struct ceiling_point *p);
 void kvc_ceiling_json_hits(struct kvc_json *j, const struct kvc_hits *h,
                            const struct kvc_trace_stats *s);
+int kvc_ceiling_name_width(const struct ceiling *c);
 /* A capacity as a line of the tables has it. */
 static inline struct kvc_str ceiling_blocks_text(uint64_t blocks)
 {
@@ -103,7 +105,6 @@ enum kvc_status kvc_ceiling_closeup_text(const struct ceiling *c, struct kvc_err
 void kvc_ceiling_closeup_clear(struct ceiling *c);
 
 void kvc_ceiling_print_head(const struct ceiling *c);
-int kvc_ceiling_name_width(const struct ceiling *c); /* of the policies' column */
 enum kvc_status kvc_ceiling_print_json(const struct ceiling *c, struct kvc_error *err);
 enum kvc_status kvc_ceiling_print_text(const struct ceiling *c, struct kvc_error *err);
 

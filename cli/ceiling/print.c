@@ -45,34 +45,6 @@ static struct kvc_ladder ladder_of(const struct ceiling *c, size_t policy, size_
 
 /* ---- JSON ---- */
 
-static void json_count(struct kvc_json *j, const char *key, uint64_t n, bool known)
-{
-    if (known)
-        kvc_json_u64(j, key, n);
-    else
-        kvc_json_null(j, key);
-}
-
-void kvc_ceiling_json_hits(struct kvc_json *j, const struct kvc_hits *h,
-                           const struct kvc_trace_stats *s)
-{
-    kvc_hits_json(j, h, s->has_prefix, s->has_tokens);
-}
-
-void kvc_ceiling_json_capacity(struct kvc_json *j, const struct ceiling *c,
-                               const struct ceiling_point *p)
-{
-    bool inf = p->blocks == KVC_CAPACITY_INF;
-    if (inf)
-        kvc_json_string(j, "capacity_blocks", "inf");
-    else
-        kvc_json_u64(j, "capacity_blocks", p->blocks);
-    if (inf && c->bytes_per_token)
-        kvc_json_string(j, "capacity_bytes", "inf");
-    else
-        json_count(j, "capacity_bytes", p->bytes, c->bytes_per_token > 0);
-}
-
 static void json_point(struct kvc_json *j, const struct ceiling *c, size_t policy, size_t point)
 {
     const struct ceiling_point *p = &c->point[point];
@@ -130,15 +102,6 @@ static void print_rate(uint64_t part, uint64_t whole, bool known)
         printf(" %8.3f%%", 100 * ratio(part, whole));
     else
         printf(" %9s", "unknown");
-}
-
-int kvc_ceiling_name_width(const struct ceiling *c)
-{
-    size_t width = 10;
-    for (size_t k = 0; k < c->n_policies; k++)
-        if (strlen(kvc_ceiling_label(c, k)) > width)
-            width = strlen(kvc_ceiling_label(c, k));
-    return (int)width;
 }
 
 static void print_row(const struct ceiling *c, const char *capacity, const char *bytes,

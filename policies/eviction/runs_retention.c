@@ -14,6 +14,7 @@
 #include "policies/eviction/runs_internal.h"
 
 #include "base/alloc.h"
+#include "base/whole.h"
 
 #include <string.h>
 
@@ -144,7 +145,7 @@ static uint32_t claim(struct kvc_runs *c, uint32_t n)
 /* The first blocks of the path go back into queues, the deepest first. */
 static void release(struct kvc_runs *c, uint32_t n, uint32_t blocks, uint32_t found)
 {
-    uint64_t size = c->block_tokens, head = (c->option[HEAD].count + size - 1) / size;
+    uint64_t head = kvc_div_up(c->option[HEAD].count, c->block_tokens);
     bool theirs = c->tenant != KVC_ID_NONE && c->tenant == c->option[TENANT].count;
     uint32_t level = (uint32_t)c->option[theirs ? TENANT_LEVEL : LEVEL].count;
     for (uint32_t i = n; i-- > 0 && !c->failed;) {
@@ -188,7 +189,7 @@ static uint64_t whole(struct kvc_runs *c, uint32_t leaf)
 /* Blocks of the request in hand are released: runs that begin in the head end with it. */
 static uint32_t level_of(const struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t *hi)
 {
-    uint64_t size = c->block_tokens, head = (c->option[HEAD].count + size - 1) / size;
+    uint64_t head = kvc_div_up(c->option[HEAD].count, c->block_tokens);
     uint32_t depth = c->seg[seg].depth;
     bool theirs = c->tenant != KVC_ID_NONE && c->tenant == c->option[TENANT].count;
     if (depth + lo >= head)

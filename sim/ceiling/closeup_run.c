@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/whole.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,7 +179,7 @@ static uint64_t usable(const struct kvc_ceiling_view *v, uint64_t request, uint6
 static uint64_t at_depth(const struct kvc_ceiling_view *v, uint64_t n, unsigned i)
 {
     uint64_t size = v->block_tokens ? v->block_tokens : 1;
-    uint64_t lo = (depth_from(i) + size - 1) / size, hi = (depth_from(i + 1) + size - 1) / size;
+    uint64_t lo = kvc_div_up(depth_from(i), size), hi = kvc_div_up(depth_from(i + 1), size);
     return ((hi < n ? hi : n) - (lo < n ? lo : n)) * v->block_tokens;
 }
 

@@ -2,6 +2,7 @@
  * What leaves a pool. docs/tenants.md states the rules. */
 #include "sim/replay/pool_internal.h"
 
+#include "base/whole.h"
 #include "sim/replay/meter.h"
 
 void kvc_pool_run_charge_tenant(struct kvc_pool *pool, const struct kvc_run *r, bool more)
@@ -103,7 +104,7 @@ void kvc_pool_evict_from(struct kvc_pool *pool, uint32_t i, uint64_t pages)
     struct kvc_run was = pool->runs[i];
     uint32_t at = was.hi;
     if (pool->pages_per_block) {
-        uint64_t blocks = (pages + pool->pages_per_block - 1) / pool->pages_per_block;
+        uint64_t blocks = kvc_div_up(pages, pool->pages_per_block);
         at = blocks < was.hi - was.lo ? was.hi - (uint32_t)blocks : was.lo;
     } else {
         uint64_t depth = pool->trace->seg_depth[was.seg];

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/whole.h"
 
 #include <string.h>
 
@@ -137,8 +138,8 @@ bool kvc_pool_policy_evict(struct kvc_pool *pool, uint32_t c, uint64_t pages)
 {
     uint64_t block_pages = pool->pages_per_block;
     if (!block_pages) /* of the block that has most */
-        block_pages = (pool->trace->block_tokens + pool->page_tokens - 1) / pool->page_tokens;
-    uint64_t want = pool->pages_per_block ? (pages + block_pages - 1) / block_pages
+        block_pages = kvc_div_up(pool->trace->block_tokens, pool->page_tokens);
+    uint64_t want = pool->pages_per_block ? kvc_div_up(pages, block_pages)
                                           : pages / block_pages;
     if (pool->whose || !want) /* whose blocks go is asked after each */
         want = 1;

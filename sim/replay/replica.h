@@ -3,16 +3,12 @@
 #ifndef KVC_SIM_REPLICA_H
 #define KVC_SIM_REPLICA_H
 
+#include "base/whole.h"
 #include "sim/replay/engine.h"
 
 /* SGLang's share of an output that room is kept for, before it falls with each decode step
  * (SGLANG_INIT_NEW_TOKEN_RATIO). */
 #define KVC_OUTPUT_RATIO 0.7
-
-static inline uint64_t kvc_div_up(uint64_t a, uint64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 void kvc_queue_push_back(struct kvc_engine *e, struct kvc_queue *q, uint32_t job);
 void kvc_queue_push_front(struct kvc_engine *e, struct kvc_queue *q, uint32_t job);

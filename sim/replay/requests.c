@@ -3,6 +3,7 @@
 #include "sim/replay/engine.h"
 
 #include "base/alloc.h"
+#include "base/whole.h"
 
 #include <string.h>
 
@@ -77,7 +78,7 @@ static uint32_t mark_seen(struct kvc_engine *e, struct kvc_path path, uint32_t f
 static bool servable(struct kvc_engine *e, const struct kvc_job *j)
 {
     uint64_t most = (uint64_t)j->input + j->output - 1;
-    uint64_t pages = (most + e->page_tokens - 1) / e->page_tokens + e->sequence_pages;
+    uint64_t pages = kvc_div_up(most, e->page_tokens) + e->sequence_pages;
     uint64_t all = e->replicas[0].pool.pages;
     uint32_t limit = e->sc->engine.max_model_len;
     if (limit && most >= limit)
