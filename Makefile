@@ -7,7 +7,7 @@
 #   make check        install what tests need, build, run every test
 #   make asan, tsan   the tests in a build with sanitizers
 #   make bench        speed, one table (BENCH=json for programs)
-#   make layers       includes point the right way
+#   make layers       includes point the right way; make sizes: nothing is longer than a screen
 #   make cuda         the GPU part of kvcast bench (needs nvcc, no GPU)
 #   make install      program, library, headers, manual page, documents, examples
 .DEFAULT_GOAL := all
@@ -138,8 +138,8 @@ asan tsan:
 	@$(MAKE) --no-print-directory -s -j$(JOBS) VARIANT=$@ tests
 	@$(MAKE) --no-print-directory -s VARIANT=$@ test
 
-layers:
-	@sh tools/layers.sh
+layers sizes:
+	@sh tools/$@.sh
 
 bench-programs: all $(BENCH_BIN) $(B)/tests/plugins/lru.so
 
@@ -200,6 +200,6 @@ install: all $(B)/libkvcast.so.$(SOVERSION)
 clean:
 	rm -rf build
 
-.PHONY: all cuda profiles accuracy lib-objects tests test check fuzz asan tsan layers bench bench-programs deps quickstart man readme docs/kvcast.1 install clean
+.PHONY: all cuda profiles accuracy lib-objects tests test check fuzz asan tsan layers sizes bench bench-programs deps quickstart man readme docs/kvcast.1 install clean
 .SECONDARY:
 -include $(patsubst %.o,%.d,$(LIB_OBJ) $(CLI_OBJ) $(TEST_LIB_OBJ)) $(TEST_BIN:=.d) $(BENCH_BIN:=.d)

@@ -82,10 +82,10 @@ const struct kvc_cli_command kvc_cmd_export = {
     .arguments = "TRACE -o F",
     .summary = "write a trace as a log for other tools",
     .description =
-        "TRACE is a .kvt or a log. mooncake: JSON lines with timestamp (ms), lengths, hash_ids, and "
-        "session_id, delay, model and tenant where known; block ids are numbered anew, densely. "
-        "oraclegeneral: libCacheSim's binary records, one a block reference. csv: one row a "
-        "request with everything a trace holds. Imported again, mooncake and csv give the same "
+        "TRACE is a .kvt or a log. mooncake: JSON lines with timestamp (ms), lengths, hash_ids, "
+        "and session_id, delay, model and tenant where known; block ids are numbered anew, "
+        "densely. oraclegeneral: libCacheSim's binary records, one a block reference. csv: one row "
+        "a request with everything a trace holds. Imported again, mooncake and csv give the same "
         "trace; what a format has no place for is said in a note.",
     .options = options,
     .outputs = outputs,

@@ -103,7 +103,8 @@ static void show_kernels(struct show *s, const struct kvc_gpu *g)
         bool any = kvc_kernel_store_load(&k, g, *b, NULL) == KVC_OK && k.tables.n;
         if (!s->json)
             kvc_text_addf(&s->text, "  kernel times, %s: %s%s\n", *b,
-                          !any ? "none" : "mean error on so many rows of shapes kept aside, -: none were",
+                          any ? "mean error on so many rows of shapes kept aside, -: none were"
+                              : "none",
                           any && k.borrowed ? "; of the GPU in the source" : "");
         else
             kvc_json_open_object(&s->j, *b);

@@ -485,8 +485,8 @@ void replay_case_print(const struct replay_case *c)
     printf("#   prefill %d reserve_output %d publish %d preempt %d partial_reuse %d\n",
            s->engine.prefill, s->engine.reserve_output, s->engine.publish, s->engine.preempt,
            s->engine.partial_reuse);
-    printf("#   replicas %u router %s latency %llu mode %d conc %u rounds %d scale %g spread %llu timeout "
-           "%llu warmup %llu gpus_per_node %u tp %u order %s\n",
+    printf("#   replicas %u router %s latency %llu mode %d conc %u rounds %d scale %g spread %llu "
+           "timeout %llu warmup %llu gpus_per_node %u tp %u order %s\n",
            s->cluster.replicas, s->router.policy, (unsigned long long)s->router.latency_ns,
            s->arrivals.mode, s->arrivals.concurrency, s->arrivals.rounds, s->arrivals.scale,
            (unsigned long long)s->arrivals.spread_ns, (unsigned long long)s->request_timeout_ns,

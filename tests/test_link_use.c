@@ -142,8 +142,9 @@ static void pieces_of_a_transfer(void **state)
 }
 
 /* What vLLM's connectors made of pieces, GB/s: by what was published of others than set the rates.
- * Links of 400 Gb/s; H20 with 16 KiB, 65,536 tokens in some 0.85 s (agentic-kvc @dc8e6dd); slices of
- * 64 KiB (Mooncake issue 1668); whole pages of 1.04 MB, 73 MB in 2.1 ms (vLLM pull request 53825). */
+ * Links of 400 Gb/s; H20 with 16 KiB, 65,536 tokens in some 0.85 s (agentic-kvc @dc8e6dd); slices
+ * of 64 KiB (Mooncake issue 1668); whole pages of 1.04 MB, 73 MB in 2.1 ms (vLLM pull request
+ * 53825). */
 static void connectors_send_piece_by_piece(void **state)
 {
     static const struct {

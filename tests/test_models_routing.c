@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How evenly tokens are taken to be dealt to experts: on vLLM's Triton kernel as in rows measured
- * with all experts alike, else as in those of a power law (docs/models.md), and up to how many tokens
- * their times hold. Skipped without ../shared. */
+ * with all experts alike, else as in those of a power law (docs/models.md), and up to how many
+ * tokens their times hold. Skipped without ../shared. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -25,71 +25,72 @@ static enum kvc_status parse(const char *text, struct kvc_user_profile **out,
     return kvc_user_profile_parse(out, text, strlen(text), "p.json", err);
 }
 
+static const struct {
+    const char *text, *field, *words;
+} wrong[] = {
+    {"{", "", ""},
+    {"{}", "schema", "kvcast calibrate"},
+    {"{\"schema\": \"kvcast.replay.v1\"}", "schema", "but kvcast.replay.v1"},
+    {"{\"schema\": \"kvcast.kernels.v2\", \"gpu\": \"l40s\"}", "tables",
+     "calibrate --kernels"},
+    {"{\"schema\": \"kvcast.profile.v1\", \"gpus\": [{\"name\": \"l40s\", "
+     "\"device\": 1}]}", "device", "in quotes"},
+    {"{\"schema\": \"kvcast.profile.v1\", \"gpus\": [{\"name\": \"l40z\"}]}",
+     "name", "did you mean"},
+    {"{\"schema\": \"kvcast.profile.v1\", \"kernels\": {\"tables\": [{}]}}",
+     "tables", "kernel table"},
+    {"{\"schema\": \"kvcast.profile.v1\", \"kernels\": {\"tables\": [{\"family\": \"gemm\", "
+     "\"key\": \"fp8\", \"kind\": \"measured\", \"source\": \"-\", "
+     "\"constants\": [1, 1, 1], \"params\": [1, 1, 1, 0]}]}}", "gpu", "a GPU's"},
+    {"{\"schema\": \"kvcast.profile.v1\", \"gpu\": \"h100\"}", "gpu", "'h100'"},
+    {"{\"schema\": \"kvcast.profile.v1\", \"gpu\": 100}", "gpu", "in quotes"},
+    {"{\"schema\": \"kvcast.profile.v1\", \"link\": []}", "link", "did you mean links"},
+    {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"gds\", \"latency_ns\": "
+     "{\"value\": 1, \"kind\": \"guess\", \"source\": \"-\"}}]}", "latency_ns",
+     "kind \"guess\""},
+    {"{\"schema\": \"kvcast.profile.v1\", \"links\": 1}", "links", "a list"},
+    {"{\"schema\": \"kvcast.profile.v1\", \"links\": [1]}", "name", "object"},
+    {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"pcie5x16\"}]}", "name",
+     "did you mean pcie5-x16"},
+    {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"pcie5-x16\", \"speed\": "
+     "1}]}",
+     "speed", "no figure"},
+    {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"gds\", \"latency_ns\": 1}]}",
+     "latency_ns", "value"},
+    {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"gds\", "
+     "\"read_bytes_per_s\": " FIGURE("0") "}]}",
+     "read_bytes_per_s", "between"},
+    {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"gds\", \"queue_depth\": "
+     FIGURE("0.3") "}]}",
+     "queue_depth", "0.3 is not between 1"},
+    {"{\"schema\": \"kvcast.profile.v1\", \"engines\": [{\"backend\": \"vlm\"}]}", "backend",
+     "did you mean vllm"},
+    {"{\"schema\": \"kvcast.profile.v1\", \"engines\": [{\"backend\": \"vllm\", "
+     "\"front_end_ns\": " FIGURE("-1") "}]}",
+     "front_end_ns", "between"},
+    {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"gds\"},\n"
+     "{\"name\": \"pcie5-x16\"}, {\"name\": \"GDS\"}]}",
+     "name", "'GDS' stands here a second time, after line 1"},
+    {"{\"schema\": \"kvcast.profile.v1\", \"engines\": [{\"backend\": \"vllm\"}, "
+     "{\"backend\": \"vllm\"}]}",
+     "backend", "a second time"},
+    {"{\"schema\": \"kvcast.profile.v1\", \"gpus\": [{\"name\": \"h20\"}, "
+     "{\"name\": \"h20\", \"device\": \"X\"}]}",
+     "name", "a second time"},
+};
+
 static void what_is_wrong_is_named(void **state)
 {
-    static const struct {
-        const char *text, *field, *words;
-    } c[] = {
-        {"{", "", ""},
-        {"{}", "schema", "kvcast calibrate"},
-        {"{\"schema\": \"kvcast.replay.v1\"}", "schema", "but kvcast.replay.v1"},
-        {"{\"schema\": \"kvcast.kernels.v2\", \"gpu\": \"l40s\"}", "tables",
-         "calibrate --kernels"},
-        {"{\"schema\": \"kvcast.profile.v1\", \"gpus\": [{\"name\": \"l40s\", "
-         "\"device\": 1}]}", "device", "in quotes"},
-        {"{\"schema\": \"kvcast.profile.v1\", \"gpus\": [{\"name\": \"l40z\"}]}",
-         "name", "did you mean"},
-        {"{\"schema\": \"kvcast.profile.v1\", \"kernels\": {\"tables\": [{}]}}",
-         "tables", "kernel table"},
-        {"{\"schema\": \"kvcast.profile.v1\", \"kernels\": {\"tables\": [{\"family\": \"gemm\", "
-         "\"key\": \"fp8\", \"kind\": \"measured\", \"source\": \"-\", "
-         "\"constants\": [1, 1, 1], \"params\": [1, 1, 1, 0]}]}}", "gpu", "a GPU's"},
-        {"{\"schema\": \"kvcast.profile.v1\", \"gpu\": \"h100\"}", "gpu", "'h100'"},
-        {"{\"schema\": \"kvcast.profile.v1\", \"gpu\": 100}", "gpu", "in quotes"},
-        {"{\"schema\": \"kvcast.profile.v1\", \"link\": []}", "link", "did you mean links"},
-        {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"gds\", \"latency_ns\": "
-         "{\"value\": 1, \"kind\": \"guess\", \"source\": \"-\"}}]}", "latency_ns",
-         "kind \"guess\""},
-        {"{\"schema\": \"kvcast.profile.v1\", \"links\": 1}", "links", "a list"},
-        {"{\"schema\": \"kvcast.profile.v1\", \"links\": [1]}", "name", "object"},
-        {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"pcie5x16\"}]}", "name",
-         "did you mean pcie5-x16"},
-        {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"pcie5-x16\", \"speed\": "
-         "1}]}",
-         "speed", "no figure"},
-        {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"gds\", \"latency_ns\": 1}]}",
-         "latency_ns", "value"},
-        {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"gds\", "
-         "\"read_bytes_per_s\": " FIGURE("0") "}]}",
-         "read_bytes_per_s", "between"},
-        {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"gds\", \"queue_depth\": "
-         FIGURE("0.3") "}]}",
-         "queue_depth", "0.3 is not between 1"},
-        {"{\"schema\": \"kvcast.profile.v1\", \"engines\": [{\"backend\": \"vlm\"}]}", "backend",
-         "did you mean vllm"},
-        {"{\"schema\": \"kvcast.profile.v1\", \"engines\": [{\"backend\": \"vllm\", "
-         "\"front_end_ns\": " FIGURE("-1") "}]}",
-         "front_end_ns", "between"},
-        {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"gds\"},\n"
-         "{\"name\": \"pcie5-x16\"}, {\"name\": \"GDS\"}]}",
-         "name", "'GDS' stands here a second time, after line 1"},
-        {"{\"schema\": \"kvcast.profile.v1\", \"engines\": [{\"backend\": \"vllm\"}, "
-         "{\"backend\": \"vllm\"}]}",
-         "backend", "a second time"},
-        {"{\"schema\": \"kvcast.profile.v1\", \"gpus\": [{\"name\": \"h20\"}, "
-         "{\"name\": \"h20\", \"device\": \"X\"}]}",
-         "name", "a second time"},
-    };
     (void)state;
-    for (size_t i = 0; i < sizeof c / sizeof c[0]; i++) {
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct kvc_user_profile *p = NULL;
         struct kvc_error err = {0};
-        assert_int_equal(parse(c[i].text, &p, &err), KVC_ERR_INPUT);
+        assert_int_equal(parse(wrong[i].text, &p, &err), KVC_ERR_INPUT);
         assert_null(p);
         assert_string_equal(err.file, "p.json");
-        assert_string_equal(err.field, c[i].field);
-        if (!strstr(err.text, c[i].words))
-            fail_msg("%s: %s", c[i].text, err.text);
+        assert_string_equal(err.field, wrong[i].field);
+        if (!strstr(err.text, wrong[i].words))
+            fail_msg("%s: %s", wrong[i].text, err.text);
     }
 }
 

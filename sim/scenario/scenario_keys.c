@@ -170,8 +170,9 @@ static const struct kvc_scenario_key keys[] = {
     TIER(1, "nvme", 1e19, "per_node", "nvme-gen5-x4", "the local flash tier"),
     TIER(2, "remote", 1e19, "cluster", "rdma-400", "the shared remote tier"),
     ENUM("tiers.remote.connector", NULL, "NAME", tiers[2].connector, connectors, "whole",
-         "how another engine's KV is pulled: whole pages, or by nixl or mooncake, which send (vLLM) "
-         "a piece for each page, layer and K or V; io_size states other pieces, as of joined pages"),
+         "how another engine's KV is pulled: whole pages, or by nixl or mooncake, which send "
+         "(vLLM) a piece for each page, layer and K or V; io_size states other pieces, as of "
+         "joined pages"),
 
     NAMED("router.policy", "router", "NAME", router.policy, kvc_router_names, "round-robin",
           "how requests are spread over replicas; a plug-in's path or one of"),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The slow replay's clock: arrivals, routing, and one event at a time. */
+ * The slow replay's clock: routing, and one event at a time. */
 #include "tests/twins/twin_order.h"
 
 #include <stdlib.h>
@@ -44,141 +44,6 @@ void reqs_remove(struct reqs *list, const struct req *r)
         if (list->at[i] != r)
             list->at[k++] = list->at[i];
     list->n = k;
-}
-
-/* ---- arrivals ---- */
-
-static bool arrives_before(const struct twin *tw, uint32_t a, uint32_t b)
-{
-    if (tw->pending[a].time != tw->pending[b].time)
-        return tw->pending[a].time < tw->pending[b].time;
-    return a < b;
-}
-
-static void plan_open(struct twin *tw)
-{
-    const uint64_t *at = tw->trace->arrival_ns;
-
-    for (uint32_t i = 0; i < tw->n_req;) {
-        uint32_t m = 1;
-        uint64_t t = (uint64_t)((double)at[i] / tw->sc->arrivals.scale + 0.5);
-
-        while (i + m < tw->n_req && at[i + m] == at[i])
-            m++;
-        for (uint32_t k = 0; k < m; k++)
-            tw->pending[i + k].time = t + tw->sc->arrivals.spread_ns * k / m;
-        i += m;
-    }
-}
-
-static uint64_t think_of(const struct twin *tw, uint32_t i)
-{
-    return tw->trace->think_ns && tw->trace->think_ns[i] != KVC_TIME_NONE ? tw->trace->think_ns[i]
-                                                                         : 0;
-}
-
-/* Chains the turns of each session; a request without session is one of its own. */
-static void chain_turns(struct twin *tw)
-{
-    const struct kvc_trace *t = tw->trace;
-    uint32_t *last = twin_alloc((size_t)t->n_sessions, sizeof *last);
-
-    for (uint32_t s = 0; s < t->n_sessions; s++)
-        last[s] = TWIN_NONE;
-    for (uint32_t i = 0; i < tw->n_req; i++) {
-        uint32_t s = t->session ? t->session[i] : KVC_ID_NONE;
-
-        if (s != KVC_ID_NONE && last[s] != TWIN_NONE)
-            tw->next_turn[last[s]] = i;
-        else
-            tw->first_of_session[tw->n_sessions++] = i;
-        if (s != KVC_ID_NONE)
-            last[s] = i;
-    }
-    kvc_free(last);
-}
-
-/* Whose turn it is in rounds: the least turn that was not asked for, of equals the first request. */
-static uint32_t next_in_rounds(const struct twin *tw, uint32_t *turn)
-{
-    uint32_t best = TWIN_NONE;
-
-    for (uint32_t i = 0; i < tw->n_req; i++) {
-        uint32_t k = 0;
-
-        for (uint32_t j = 0; j < i; j++)
-            if (tw->trace->session && tw->trace->session[i] != KVC_ID_NONE)
-                k += tw->trace->session[j] == tw->trace->session[i];
-        if (!tw->sent[i] && (best == TWIN_NONE || k < *turn)) {
-            best = i;
-            *turn = k;
-        }
-    }
-    return best;
-}
-
-static void ask_in_rounds(struct twin *tw, uint64_t at)
-{
-    for (;;) {
-        uint32_t turn = 0, i = next_in_rounds(tw, &turn);
-
-        if (i == TWIN_NONE || tw->under_way == tw->sc->arrivals.concurrency ||
-            (turn != tw->round && tw->under_way))
-            return;
-        if (turn != tw->round)
-            tw->round_began = at;
-        tw->round = turn;
-        tw->sent[i] = true;
-        tw->under_way++;
-        tw->pending[i].time = tw->round_began + think_of(tw, i);
-        if (tw->pending[i].time < at)
-            tw->pending[i].time = at;
-    }
-}
-
-static void plan_closed(struct twin *tw)
-{
-    if (tw->sc->arrivals.rounds) {
-        ask_in_rounds(tw, 0);
-        return;
-    }
-    chain_turns(tw);
-    for (uint32_t lane = 0; lane < tw->sc->arrivals.concurrency; lane++)
-        if (tw->next_session < tw->n_sessions)
-            tw->pending[tw->first_of_session[tw->next_session++]].time = 0;
-}
-
-/* Later turns wait until the one before them has ended. */
-static void plan_paced(struct twin *tw)
-{
-    plan_open(tw);
-    chain_turns(tw);
-    for (uint32_t i = 0; i < tw->n_req; i++)
-        tw->own_time[i] = tw->pending[i].time;
-    for (uint32_t i = 0; i < tw->n_req; i++)
-        if (tw->next_turn[i] != TWIN_NONE)
-            tw->pending[tw->next_turn[i]].time = KVC_TIME_NONE;
-}
-
-static void client_sees_end(struct twin *tw, const struct req *r, uint64_t at)
-{
-    uint32_t next = tw->next_turn[r->index];
-
-    if (tw->sc->arrivals.mode == KVC_ARRIVALS_PACED && next != TWIN_NONE)
-        tw->pending[next].time = tw->own_time[next] > at ? tw->own_time[next] : at;
-    if (tw->sc->arrivals.mode != KVC_ARRIVALS_CLOSED)
-        return;
-    if (tw->sc->arrivals.rounds) {
-        tw->under_way--;
-        ask_in_rounds(tw, at);
-        return;
-    }
-    if (next == TWIN_NONE) {
-        if (tw->next_session < tw->n_sessions)
-            tw->pending[tw->first_of_session[tw->next_session++]].time = at;
-        return;
-    }
-    tw->pending[next].time = at + think_of(tw, next);
 }
 
 /* ---- routing ---- */
@@ -337,7 +202,7 @@ void twin_end(struct twin *tw, struct req *r, enum kvc_outcome outcome)
     }
     tw->ended++;
     tw->end_ns = seen > tw->end_ns ? seen : tw->end_ns;
-    client_sees_end(tw, r, seen);
+    arrivals_client_sees_end(tw, r, seen);
 }
 
 /* ---- set-up and main loop ---- */
@@ -449,12 +314,7 @@ static void create(struct twin *tw)
         tw->rep[i].served = twin_alloc(tw->n_tenants, sizeof *tw->rep[i].served);
     for (uint32_t i = 0; i < tw->n_req; i++)
         tw->req[i].tenant = tenant_of(tw, i);
-    if (tw->sc->arrivals.mode == KVC_ARRIVALS_CLOSED)
-        plan_closed(tw);
-    else if (tw->sc->arrivals.mode == KVC_ARRIVALS_PACED)
-        plan_paced(tw);
-    else
-        plan_open(tw);
+    arrivals_plan(tw);
     tiers_create(tw);
 }
 
@@ -506,6 +366,13 @@ static void destroy(struct twin *tw)
     kvc_free(tw->had);
     kvc_free(tw->node_depth);
     kvc_free(tw->node_parent);
+}
+
+static bool arrives_before(const struct twin *tw, uint32_t a, uint32_t b)
+{
+    if (tw->pending[a].time != tw->pending[b].time)
+        return tw->pending[a].time < tw->pending[b].time;
+    return a < b;
 }
 
 static uint64_t next_expiry(const struct twin *tw)

@@ -204,6 +204,10 @@ void pool_arrive(const struct twin *tw, struct replica *rep, const struct req *r
 void pool_publish(struct twin *tw, struct replica *rep, struct req *r, uint32_t c);
 void pool_release(struct twin *tw, struct replica *rep, struct req *r);
 
+/* ---- when they arrive (twin_arrivals.c) ---- */
+void arrivals_plan(struct twin *tw);
+void arrivals_client_sees_end(struct twin *tw, const struct req *r, uint64_t at);
+
 /* ---- who waits (twin_waiting.c) ---- */
 /* Who is looked at next; first: in this step. */
 struct req *waiting_front(struct twin *tw, struct replica *rep, bool first);
