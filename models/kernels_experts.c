@@ -66,6 +66,56 @@ static bool fits(const struct kvc_kernel_store *s, const struct kvc_kernel_table
            (q->ungated || !strstr(t->key, "nongated"));
 }
 
+/* TensorRT-LLM's rows were measured with the tuning kept in a file named after hidden size, width and
+ * experts of a rank (collect_moe.py): shapes of two models, and routings of one, that share a name
+ * took each other's and ran kernels not tuned for them, up to 7 times as long for the same work of a
+ * rank. The engine tunes its own when it starts, so the fastest tells (docs/models.md). */
+#define UNTUNED 1.5
+
+/* How much longer, over a few batches, a takes than b for so many times the tokens. */
+static double slower(const struct kvc_kernel_answer *a, const struct kvc_kernel_answer *b,
+                     double per)
+{
+    double sum = 0;
+
+    for (double tokens = 16; tokens <= 256; tokens *= 4)
+        sum += log(kvc_kernel_answer_ns(a, tokens, 0) / kvc_kernel_answer_ns(b, tokens * per, 0));
+    return exp(sum / 3);
+}
+
+/* Takes the answer of another measured shape whose experts of a rank are as many and as large, asked
+ * evenly or not, if it is that much faster for as many rows; its tokens for one of this shape go
+ * to *per. */
+static void take_tuned(const struct kvc_kernel_store *s, int at, const struct kvc_kernel_table *t,
+                       const double *site, bool even, struct kvc_kernel_answer *a, double *per)
+{
+    const struct kvc_kernel_answer own = *a;
+    double most = UNTUNED, rows = *per;
+
+    for (size_t i = 0; i < t->n_sites; i++) {
+        const double *place = t->site + i * KVC_KERNEL_PLACE;
+        double other[KVC_KERNEL_SITE] = {site[0],
+                                         site[1],
+                                         round(exp2(place[2])),
+                                         round(exp2(place[3])),
+                                         round(exp2(place[4])),
+                                         exp2(place[5])};
+        double tokens = site[2] / site[4] / (other[2] / other[4]);
+        struct kvc_kernel_answer b;
+        if ((other[5] < 1.01) != even ||
+            fabs(other[3] / other[4] - site[3] / site[4]) > 1e-9 ||
+            fabs(place[0] - log2(site[0])) > 1e-3 || fabs(place[1] - log2(site[1])) > 1e-3)
+            continue;
+        kvc_kernels_answer(s, at, t, other, &b);
+        double by = slower(&own, &b, tokens / rows);
+        if (b.curve.octaves > 0 || by <= most)
+            continue;
+        most = by;
+        *a = b;
+        *per = tokens;
+    }
+}
+
 /* All tables of a store that fit and have a shape as near as the nearest one. */
 static void gather(struct kvc_kernels *k, int at, const struct search *q, struct kvc_moe *out)
 {
@@ -84,8 +134,14 @@ static void gather(struct kvc_kernels *k, int at, const struct search *q, struct
             out->n = 0;
             out->octaves = a.curve.octaves;
         }
-        if (a.curve.octaves == out->octaves && out->n < sizeof out->kernel / sizeof *out->kernel)
-            out->kernel[out->n++] = a;
+        if (a.curve.octaves > out->octaves || out->n == sizeof out->kernel / sizeof *out->kernel)
+            continue;
+        out->per[out->n] = 1;
+        if (a.curve.octaves == 0 && strstr(t->key, "moe_torch_flow")) {
+            take_tuned(s, at, t, routed, false, &a, &out->per[out->n]);
+            take_tuned(s, at, t, routed, true, &a, &out->per[out->n]);
+        }
+        out->kernel[out->n++] = a;
     }
 }
 
@@ -132,7 +188,7 @@ double kvc_moe_ns(const struct kvc_moe *moe, double tokens)
     double least = HUGE_VAL;
 
     for (size_t i = 0; i < moe->n; i++) {
-        double ns = kvc_kernel_answer_ns(&moe->kernel[i], tokens, 0);
+        double ns = kvc_kernel_answer_ns(&moe->kernel[i], tokens * moe->per[i], 0);
         if (ns < least)
             least = ns;
     }

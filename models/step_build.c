@@ -440,7 +440,8 @@ static void note_experts(struct kvc_step_model *m, const struct kvc_moe *moe)
         most = end > most ? end : most;
         m->borrowed |= moe->kernel[i].borrowed;
     }
-    m->moe_measured = m->moe_table && moe->octaves == 0 && !moe->kernel[0].borrowed;
+    m->moe_measured = m->moe_table && moe->octaves == 0 && !moe->kernel[0].borrowed &&
+                      !moe->kernel[0].foreign;
     if (m->moe_table && most / m->dp < m->range.tokens)
         m->range.tokens = most / m->dp;
 }
