@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The parts of the result record, each in its file: collect.c (counts, latencies, tiers, links),
  * collect_series.c, collect_tenants.c, cost.c (money), explain.c (what it rests on), trust.c (how
- * far it can be trusted). */
+ * far it can be trusted; formats.c: what other formats would have made of it). */
 #ifndef KVC_SIM_COLLECT_H
 #define KVC_SIM_COLLECT_H
 
@@ -26,5 +26,11 @@ enum kvc_status kvc_collect_explain(const struct kvc_engine *e, const struct kvc
                                     struct kvc_result *r, struct kvc_error *err);
 enum kvc_status kvc_collect_trust(const struct kvc_engine *e, const struct kvc_trace_stats *stats,
                                   struct kvc_result *r, struct kvc_error *err);
+/* Whether the weights' format makes steps like those of the run longer than bf16 would, or the
+ * engine's default kernel of the experts longer than the one assumed; text says how much. */
+bool kvc_slower_weights(const struct kvc_engine *e, const struct kvc_result *r, char *text,
+                        size_t size);
+bool kvc_slower_experts(const struct kvc_engine *e, const struct kvc_result *r, char *text,
+                        size_t size);
 
 #endif

@@ -10,7 +10,7 @@
  *              tiers_admission.c: what they refuse; tiers_links.c: transfers)
  *   misses.c   what a request hit, and one cause for each token that it did not
  *   collect*.c the result record; cost.c what it costs, explain.c what it rests on, trust.c how
- *              far it can be trusted
+ *              far it can be trusted (formats.c: other formats of the weights)
  *
  * They stand on pool*.c (KV that is held, cached and goes), links*.c (flows that share links),
  * tenants*.c (rules) and meter.c, timeline.c (levels over time), which know no engine.
@@ -284,6 +284,10 @@ struct kvc_engine {
     bool late;                  /* the next event is beyond what is replayed */
 };
 
+/* What the run's step model is built from. */
+struct kvc_engine_profile;
+enum kvc_status kvc_engine_step_config(const struct kvc_engine *e, struct kvc_step_config *config,
+                                       struct kvc_engine_profile *engine, struct kvc_error *err);
 /* A run: trace, sc and options are the caller's; then run, or open and next until it is false; and
  * close, also when the others fail. next takes one event; false: nothing is left to do. */
 enum kvc_status kvc_engine_run(struct kvc_engine *e, struct kvc_error *err);

@@ -87,38 +87,45 @@ static enum kvc_status share_out_room(struct kvc_engine *e, const struct kvc_ste
     return KVC_OK;
 }
 
-static enum kvc_status init_model(struct kvc_engine *e, uint64_t *pages, struct kvc_error *err)
+enum kvc_status kvc_engine_step_config(const struct kvc_engine *e, struct kvc_step_config *config,
+                                       struct kvc_engine_profile *engine, struct kvc_error *err)
 {
     const struct kvc_scenario *sc = e->sc;
-    struct kvc_step_config config = {.backend = sc->engine.backend, .tp = sc->cluster.tp,
-                                     .pp = sc->cluster.pp, .ep = sc->cluster.ep,
-                                     .dp = sc->cluster.dp,
-                                     .kv_resident = sc->engine.kv_resident,
-                                     .max_seqs = sc->engine.max_seqs,
-                                     .batch_tokens = sc->engine.max_batched_tokens,
-                                     .gpus_per_node = sc->cluster.gpus_per_node};
-    config.llm = kvc_llm_find(sc->model);
-    config.gpu = kvc_user_gpu(e->user, sc->cluster.gpu);
-    config.user = e->user;
-    if (!config.llm)
+    *config = (struct kvc_step_config){.backend = sc->engine.backend, .tp = sc->cluster.tp,
+                                       .pp = sc->cluster.pp, .ep = sc->cluster.ep,
+                                       .dp = sc->cluster.dp,
+                                       .kv_resident = sc->engine.kv_resident,
+                                       .max_seqs = sc->engine.max_seqs,
+                                       .batch_tokens = sc->engine.max_batched_tokens,
+                                       .gpus_per_node = sc->cluster.gpus_per_node};
+    config->llm = kvc_llm_find(sc->model);
+    config->gpu = kvc_user_gpu(e->user, sc->cluster.gpu);
+    config->user = e->user;
+    if (!config->llm)
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "model",
                            "no model is called \"%s\"; see kvcast show model", sc->model);
-    if (!config.gpu)
+    if (!config->gpu)
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "cluster.gpu",
                            "no GPU is called \"%s\"; see kvcast show hardware", sc->cluster.gpu);
-    if (!kvc_dtype_parse(sc->weights_dtype, &config.weights))
+    if (!kvc_dtype_parse(sc->weights_dtype, &config->weights))
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "weights_dtype",
                            "\"%s\" is not a known type", sc->weights_dtype);
-    if (!kvc_dtype_parse(sc->kv_dtype, &config.kv))
+    if (!kvc_dtype_parse(sc->kv_dtype, &config->kv))
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "kv_dtype", "\"%s\" is not a known type",
                            sc->kv_dtype);
-    struct kvc_engine_profile engine;
-    if (!kvc_user_engine(e->user, config.backend, &engine))
+    if (!kvc_user_engine(e->user, config->backend, engine))
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "engine.backend",
-                           "no kernel times for \"%s\"", config.backend);
-    enum kvc_status st = e->model_is_lent
-                             ? KVC_OK
-                             : kvc_step_model_create_with(&e->model, &config, &engine, err);
+                           "no kernel times for \"%s\"", config->backend);
+    return KVC_OK;
+}
+
+static enum kvc_status init_model(struct kvc_engine *e, uint64_t *pages, struct kvc_error *err)
+{
+    struct kvc_step_config config;
+    struct kvc_engine_profile engine;
+    enum kvc_status st = kvc_engine_step_config(e, &config, &engine, err);
+    if (st == KVC_OK && !e->model_is_lent)
+        st = kvc_step_model_create_with(&e->model, &config, &engine, err);
     if (st != KVC_OK)
         return st;
     e->front_ns = kvc_step_front_ns(e->model);

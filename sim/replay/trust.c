@@ -245,6 +245,11 @@ static void warn_kernels(struct notes *n, const struct kvc_engine *e, uint32_t f
              "A head size, window, format, kind of layer, expert shape or number of GPUs of this "
              "run was not measured with this engine and GPU: times are taken from the nearest or a "
              "closed form, and the bands are those of assumed times.");
+    char text[256];
+    if (kvc_slower_weights(e, n->r, text, sizeof(text)))
+        warn(n, "slower_weights", "%s", text);
+    if (kvc_slower_experts(e, n->r, text, sizeof(text)))
+        warn(n, "experts_backend", "%s", text);
     if (flags & KVC_STEP_PAST)
         warn(n, "prefill_past",
              "Prefill behind cached tokens is in no public kernel table of these GPUs: its "
