@@ -28,9 +28,9 @@ static double skew_of(const char *key)
 }
 
 /* What an engine's options choose, whatever the shape. TensorRT-LLM: moe_config.backend TRTLLM for
- * nvfp4 on Blackwell, as its deployment guides have it; these rows are called min_latency, and
- * measured up to 256 experts (aiconfigurator, collector/trtllm/collect_moe.py @006afd7). Its default
- * is CUTLASS (tensorrt_llm/_torch/model_config.py, resolve_moe_backend). */
+ * nvfp4 on Blackwell, as guides and published runs have it; these rows are called min_latency, and
+ * measured up to 256 experts (aiconfigurator, collector/trtllm/collect_moe.py @006afd7). Its
+ * default is CUTLASS (tensorrt_llm/_torch/model_config.py, resolve_moe_backend). */
 static const char *chosen(const struct kvc_kernels *k, enum kvc_dtype dtype,
                           const struct kvc_llm *llm)
 {
@@ -66,10 +66,10 @@ static bool fits(const struct kvc_kernel_store *s, const struct kvc_kernel_table
            (q->ungated || !strstr(t->key, "nongated"));
 }
 
-/* TensorRT-LLM's rows were measured with the tuning kept in a file named after hidden size, width and
- * experts of a rank (collect_moe.py): shapes of two models, and routings of one, that share a name
- * took each other's and ran kernels not tuned for them, up to 7 times as long for the same work of a
- * rank. The engine tunes its own when it starts, so the fastest tells (docs/models.md). */
+/* TensorRT-LLM's rows were measured with the tuning kept in a file named after hidden size, width
+ * and experts of a rank (collect_moe.py): shapes of two models, and routings of one, that share a
+ * name took each other's and ran kernels not tuned for them, up to 7 times as long for the same
+ * work of a rank. The engine tunes its own when it starts, so the fastest tells (docs/models.md). */
 #define UNTUNED 1.5
 
 /* How much longer, over a few batches, a takes than b for so many times the tokens. */
@@ -83,9 +83,9 @@ static double slower(const struct kvc_kernel_answer *a, const struct kvc_kernel_
     return exp(sum / 3);
 }
 
-/* Takes the answer of another measured shape whose experts of a rank are as many and as large, asked
- * evenly or not, if it is that much faster for as many rows; its tokens for one of this shape go
- * to *per. */
+/* Takes the answer of another measured shape whose experts of a rank are as many and as large,
+ * asked evenly or not, if it is that much faster for as many rows; its tokens for one of this shape
+ * go to *per. */
 static void take_tuned(const struct kvc_kernel_store *s, int at, const struct kvc_kernel_table *t,
                        const double *site, bool even, struct kvc_kernel_answer *a, double *per)
 {
@@ -137,7 +137,7 @@ static void gather(struct kvc_kernels *k, int at, const struct search *q, struct
         if (a.curve.octaves > out->octaves || out->n == sizeof out->kernel / sizeof *out->kernel)
             continue;
         out->per[out->n] = 1;
-        if (a.curve.octaves == 0 && strstr(t->key, "moe_torch_flow")) {
+        if (strstr(t->key, "moe_torch_flow")) {
             take_tuned(s, at, t, routed, false, &a, &out->per[out->n]);
             take_tuned(s, at, t, routed, true, &a, &out->per[out->n]);
         }
@@ -157,8 +157,8 @@ bool kvc_kernels_moe(struct kvc_kernels *kernels, enum kvc_dtype dtype, bool nar
                      const char *kernel, const struct kvc_llm *llm, uint32_t tp, uint32_t ep,
                      struct kvc_moe *out)
 {
-    static const int all[] = {USERS, OWN, OWN_FOREIGN, LIKE, LIKE_FOREIGN}, own[] = {USERS, OWN, LIKE},
-                     foreign[] = {OWN_FOREIGN, LIKE_FOREIGN};
+    static const int all[] = {USERS, OWN, OWN_FOREIGN, LIKE, LIKE_FOREIGN};
+    static const int own[] = {USERS, OWN, LIKE}, foreign[] = {OWN_FOREIGN, LIKE_FOREIGN};
     const double site[KVC_KERNEL_SITE] = {llm->hidden, (double)llm->expert_intermediate / tp,
                                           llm->top_k,  llm->experts, ep};
     const char *const *name = moe_keys(dtype);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What other formats of the weights, and another kernel of the experts, would make of the steps of a
- * run. */
+ * What other formats of the weights, and another kernel of the experts, would make of the steps of
+ * a run. */
 #include "sim/replay/collect.h"
 
 #include "models/profiles.h"
@@ -126,8 +126,8 @@ bool kvc_slower_experts(const struct kvc_engine *e, const struct kvc_result *r, 
         return false;
     snprintf(text, size,
              "nvfp4 experts are taken to run with moe_config.backend: TRTLLM, as TensorRT-LLM's "
-             "guides have it. With its default, CUTLASS, a step that decodes %u takes %.2f times as "
-             "long, one of %u prompt tokens %.2f times.",
+             "guides have it. With its default, CUTLASS, a step that decodes %u takes %.2f times "
+             "as long, one of %u prompt tokens %.2f times.",
              s.decodes, usual.decode, s.chunk, usual.chunk);
     return true;
 }
