@@ -23,11 +23,7 @@ static struct kvc_trace *import(const char *path, uint32_t block, const char *to
     struct kvc_import_options o = { .struct_size = sizeof(o), .block_tokens = block,
                                     .tokenizer = tokenizer, .compare_readers = true,
                                     .format = "openai-messages" };
-    struct kvc_trace *t = NULL;
-    struct kvc_error err = { 0 };
-    if (kvc_trace_import(&t, &path, 1, &o, &report, &err) != KVC_OK)
-        fail_msg("%s %s", err.field, err.text);
-    return t;
+    return log_import(&path, 1, &o, &report);
 }
 
 static bool noted(const char *words)

@@ -190,16 +190,12 @@ static uint32_t lenaware_miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uin
         n = own == KVC_RUN_NONE ? 1 : stays_first(c, kvc_least(n, kvc_run_blocks(c, c->heap[0])));
         kvc_heap_shorten_top(c, n);
     }
-    c->size += n;
     if (own != KVC_RUN_NONE) {
         c->run[own].lo -= n;
-        return n;
+        c->size += n;
+    } else {
+        kvc_heap_come(c, seg, hi - n, hi, 0, 0);
     }
-    uint32_t r = kvc_run_new(c, seg, hi - n, hi);
-    if (r == KVC_RUN_NONE)
-        return n;
-    c->run[r].stamp = c->clock;
-    kvc_heap_put(c, r);
     return n;
 }
 

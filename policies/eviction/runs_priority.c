@@ -69,18 +69,12 @@ static uint32_t miss(struct kvc_runs *c, uint32_t seg, uint32_t lo, uint32_t hi,
         n = c->ops->first(c, &fresh, &c->run[top]) ? 1 : kvc_least(n, kvc_run_blocks(c, top));
         kvc_heap_shorten_top(c, n);
     }
-    c->size += n;
     if (own != KVC_RUN_NONE) {
         c->run[own].lo -= n;
-        return n;
+        c->size += n;
+    } else {
+        kvc_heap_come(c, seg, hi - n, hi, note, key);
     }
-    uint32_t r = kvc_run_new(c, seg, hi - n, hi);
-    if (r == KVC_RUN_NONE)
-        return n;
-    c->run[r].note = note;
-    c->run[r].key = key;
-    c->run[r].stamp = c->clock;
-    kvc_heap_put(c, r);
     return n;
 }
 
