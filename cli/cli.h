@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the subcommands share: option tables, parsing, messages, exit codes. One file a subcommand,
- * cli/cmd_NAME.c, ending in one const struct kvc_cli_command kvc_cmd_NAME, listed in main.c. */
+ * cli/cmd_NAME.c, ending in one const struct kvc_cli_command kvc_cmd_NAME, listed in commands.c. */
 #ifndef KVC_CLI_CLI_H
 #define KVC_CLI_CLI_H
 

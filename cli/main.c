@@ -9,24 +9,6 @@
 static const char *const planned[] = {"sweep",    "plan",  "advise", "compare",
                                       NULL};
 
-const struct kvc_cli_command *const *kvc_cli_commands(void)
-{
-    static const struct kvc_cli_command *const commands[] = {
-        &kvc_cmd_import, &kvc_cmd_inspect, &kvc_cmd_ceiling, &kvc_cmd_replay,
-        &kvc_cmd_export, &kvc_cmd_gen,    &kvc_cmd_show,    &kvc_cmd_report,
-        &kvc_cmd_validate, &kvc_cmd_calibrate, &kvc_cmd_bench, &kvc_cmd_policy,
-        NULL};
-    return commands;
-}
-
-const struct kvc_cli_command *kvc_cli_command_find(const char *name)
-{
-    const struct kvc_cli_command *const *c = kvc_cli_commands();
-    while (*c && !kvc_name_equal((*c)->name, name))
-        c++;
-    return *c;
-}
-
 static int unknown_command(const char *word)
 {
     const char *names[32];
