@@ -108,9 +108,11 @@ cat <<'TEXT'
 What is missed, and by which mechanism that is not modelled:
 - The last round with drives: SGLang fetches from storage while a request waits, but for none that comes when what is being fetched
   fills 0.8 of the host memory beyond HBM's size (`prefetch_rate_limited`), 99,600 tokens. Three requests of 36,864 tokens do, so the fourth
-  of the round computes everything: 19 of 20 hit, 84.4 %. One round earlier three don't (98,304). The same run on larger pools (SGLang issue 33984, below) shows no such drop.
+  of the round computes everything: 19 of 20 hit, 84.4 %. One round earlier three don't (98,304). With loads that begin when the scheduler
+  looks, as here, such a limit would stop several a round, so it is not set. The same run on larger pools (SGLang issue 33984, below) shows no such drop.
 - Mooncake alone, from the seventh round on: its pages go one by one by the end of their lease, a client's first pages before its last where they were
-  read longer ago, and pages that are left behind are of no use; here a client's last blocks go first.
+  read longer ago, and pages that are left behind are of no use; here a client's last blocks go first. Each miss writes a
+  client's whole history again and pushes out another's, so that little makes much.
 - HBM alone, second round: 12 of 20 clients hit, one fewer than in any draw.
 
 ### The same with enough storage (SGLang issue 33984: two TB of NVMe)
