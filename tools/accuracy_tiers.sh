@@ -70,14 +70,14 @@ and fails: the published means count it as 0 s. Hit rates are read off a chart, 
 |---|---|---|---|---|---|
 TEXT
 kv=18360
-mooncake="--remote 80GiB --tiers.remote.staged true --tiers.remote.link rdma-200 --tiers.remote.devices 2
-    --tiers.remote.policy watermark:high=0.95"
+mooncake="--remote 80GiB --tiers.remote.staged true --tiers.remote.link rdma-200 --tiers.remote.devices 2 \
+--tiers.remote.policy watermark:high=0.95"
 drives="--nvme 14TB --tiers.nvme.staged true --tiers.nvme.link nvme-gen4-x4 --tiers.nvme.devices 4"
 configurations() {
     cat <<END
 gpu_only
 gpu+host --dram $((2 * kv))MB
-gpu+host+mooncake80GB --dram $((2 * kv))MB $(echo $mooncake)
+gpu+host+mooncake80GB --dram $((2 * kv))MB $mooncake
 gpu+host+mooncake80GB+ssd --dram $((2 * kv))MB $drives
 END
 }
@@ -163,7 +163,7 @@ pool="--remote 150GiB --tiers.remote.staged true --tiers.remote.link rdma-100 --
 while read -r name times options; do
     for draw in $(seq "$draws"); do
         log "$draw" 2048 16 10 20 1 > "$dir/once.jsonl"
-        for time in $(seq "$times"); do cat "$dir/once.jsonl"; done > "$dir/log.jsonl"
+        for _ in $(seq "$times"); do cat "$dir/once.jsonl"; done > "$dir/log.jsonl"
         # shellcheck disable=SC2086
         replay "$dir/log.jsonl" --profile "$dir/a10.json" --model qwen3-14b --gpu l40s --tp 2 --engine.backend vllm \
             --engine.max_batched_tokens 2048 --engine.kv_cache_memory 9500MB $options
