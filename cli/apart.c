@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,6 +24,7 @@
 #define LIMIT_VARIABLE "KVCAST_HOOK_LIMIT"
 #define ASLEEP 10 /* so many limits of clock time end a hook that takes no CPU time: it waits */
 #define LOOK_MS 250
+#define MOST_ROUNDS 1000 /* of ending what is left */
 
 struct watcher {
     struct kvc_watch *board;
@@ -176,6 +178,62 @@ static void begin_watch(struct watcher *w)
     kvc_watch_begin(w->board);
 }
 
+/* ---- what is left behind ---- */
+
+#ifdef __linux__
+/* Processes that a plug-in started and that outlived the run are this one's children now. */
+static size_t end_children(void)
+{
+    char path[64], text[4096];
+    size_t ended = 0;
+    snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+    for (int round = 0; round < MOST_ROUNDS; round++) { /* theirs come to be ours, too */
+        FILE *f = fopen(path, "r");
+        size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+        if (f)
+            fclose(f);
+        text[n] = '\0';
+        char *end = text;
+        for (long pid; (pid = strtol(end, &end, 10)) > 0; ended++)
+            kill((pid_t)pid, SIGKILL);
+        while (n && waitpid(-1, NULL, 0) > 0)
+            ;
+        if (!n)
+            break;
+    }
+    return ended;
+}
+#endif
+
+static void end_what_is_left(void)
+{
+#ifdef __linux__
+    size_t ended = end_children();
+    if (ended)
+        fprintf(stderr, "kvcast: a plug-in had left %zu process%s behind: ended\n", ended,
+                ended == 1 ? "" : "es");
+#endif
+}
+
+/* ---- stdout ---- */
+
+int kvc_cli_keep_stdout(void)
+{
+    int ours = fflush(stdout) == 0 ? dup(STDOUT_FILENO) : -1;
+    if (ours >= 0)
+        dup2(STDERR_FILENO, STDOUT_FILENO);
+    return ours;
+}
+
+void kvc_cli_take_stdout(int ours)
+{
+    if (ours < 0)
+        return;
+    fflush(stdout); /* what a plug-in has printed so far */
+    dup2(ours, STDOUT_FILENO);
+    close(ours);
+}
+
 int kvc_cli_apart(struct kvc_cli *cli, int (*run)(struct kvc_cli *cli))
 {
     struct watcher watcher = {0};
@@ -185,6 +243,9 @@ int kvc_cli_apart(struct kvc_cli *cli, int (*run)(struct kvc_cli *cli))
     if (pipe(ends) != 0)
         return run(cli);
     begin_watch(&watcher);
+#ifdef __linux__
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+#endif
     pid_t child = fork();
     if (child < 0) {
         close(ends[0]);
@@ -206,6 +267,7 @@ int kvc_cli_apart(struct kvc_cli *cli, int (*run)(struct kvc_cli *cli))
     wait_for_end(&watcher, child, ends[0], &status);
     bool finished = read(ends[0], &said, 1) == 1;
     close(ends[0]);
+    end_what_is_left();
     int rc = judge(&watcher, status, finished);
     if (watcher.board)
         munmap(watcher.board, sizeof(*watcher.board));

@@ -52,6 +52,11 @@ enum kvc_status kvc_cli_apply_scenario(const struct kvc_cli *cli, struct kvc_sce
 /* Where the keys stand that no flag gives: the place in errors. path must outlive cli. */
 void kvc_cli_scenario_file(struct kvc_cli *cli, const char *path);
 
+/* While plug-ins run, stdout is theirs no more: what they print goes to stderr. The two enclose a
+ * run; ours: what the first one returned. */
+int kvc_cli_keep_stdout(void);
+void kvc_cli_take_stdout(int ours);
+
 /* "kvcast: file:line:field: text" on stderr; returns the exit code for the status. */
 int kvc_cli_fail(const struct kvc_cli *cli, const struct kvc_error *err);
 /* Wrong usage: the text and a pointer to --help on stderr; returns KVC_EXIT_USAGE. */

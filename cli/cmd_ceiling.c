@@ -431,7 +431,9 @@ static enum kvc_status show(struct ceiling *c, struct kvc_error *err)
         st = each_of(c, "--capacity", NULL, take_capacity, err);
         return st == KVC_OK ? kvc_ceiling_sample_run(c, err) : st;
     }
+    int ours = kvc_cli_keep_stdout();
     st = compute(c, err);
+    kvc_cli_take_stdout(ours);
     if (st != KVC_OK)
         return st;
     return (kvc_cli_json(c->cli) ? kvc_ceiling_print_json : kvc_ceiling_print_text)(c, err);

@@ -94,7 +94,10 @@ static enum kvc_status run(struct replay *r, struct kvc_error *err)
                            "%s; noisy=TENANT or isolation is expected, %d at most",
                            p ? "too many" : "nothing is asked", MOST_WHAT_IFS);
     ro.what_ifs = what;
-    return kvc_replay_run(&r->result, r->trace, r->scenario, &ro, err);
+    int ours = kvc_cli_keep_stdout();
+    enum kvc_status st = kvc_replay_run(&r->result, r->trace, r->scenario, &ro, err);
+    kvc_cli_take_stdout(ours);
+    return st;
 }
 
 /* The page tells what the log is like, too. */
