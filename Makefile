@@ -29,7 +29,8 @@ B := build/$(VARIANT)
 
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla
 CFLAGS ?= -O2 -g
-KVC_CFLAGS := -std=c11 -D_GNU_SOURCE $(WARN) -ffp-contract=off -fvisibility=hidden -fPIC -I. -Iinclude -MMD -MP
+KVC_CFLAGS := -std=c11 -D_GNU_SOURCE $(WARN) -ffp-contract=off -fvisibility=hidden -fPIC \
+    -I. -Iinclude -MMD -MP
 LDLIBS := -lgsl -lgslcblas -lcjson -lpcre2-8 -lzstd -lz -lsqlite3 -lm -lpthread -ldl
 ifeq ($(VARIANT),asan)
 KVC_CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
@@ -43,7 +44,8 @@ ifdef WERROR
 KVC_CFLAGS += -Werror
 endif
 
-LIB_SRC := $(wildcard base/*.c traces/*.c traces/*/*.c policies/*.c policies/*/*.c models/*.c bench/*.c sim/*.c sim/*/*.c studies/*.c studies/*/*.c reports/*.c)
+LIB_ROOMS := base traces policies models bench sim studies reports
+LIB_SRC := $(foreach room,$(LIB_ROOMS),$(wildcard $(room)/*.c $(room)/*/*.c))
 CLI_SRC := $(filter-out cli/templates/%, $(wildcard cli/*.c cli/*/*.c))
 TEST_SRC := $(wildcard tests/test_*.c)
 BENCH_SRC := $(wildcard tests/bench/bench_*.c)
@@ -73,7 +75,8 @@ $(B)/models/profiles.gen.o: $(B)/models/profiles.gen.c models/blobs.h
 # So do the files that 'kvcast policy new' writes.
 $(B)/cli/templates.gen.c: models/embed.sh include/kvcast/policy.h $(wildcard cli/templates/*)
 	@mkdir -p $(@D)
-	sh models/embed.sh cli/templates.h kvc_cli_templates $(filter-out %embed.sh,$^) > $@.tmp && mv $@.tmp $@
+	sh models/embed.sh cli/templates.h kvc_cli_templates $(filter-out %embed.sh,$^) > $@.tmp
+	mv $@.tmp $@
 $(B)/cli/templates.gen.o: $(B)/cli/templates.gen.c cli/templates.h
 	$(CC) $(KVC_CFLAGS) $(CFLAGS) -c -o $@ $<
 
@@ -97,11 +100,14 @@ lib-objects: $(LIB_OBJ)
 
 NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
 CUDA_SRC := $(wildcard bench/cuda/*.cu)
-CUDA_ARCH ?= -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90,code=compute_90
+CUDA_ARCH ?= -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 \
+    -gencode arch=compute_90,code=compute_90
+CUDA_WARN := -Xcompiler -Wall,-Wextra $(if $(WERROR),-Werror all-warnings -Xcompiler -Werror)
 
 $(B)/kvcast-gpu.so: $(CUDA_SRC) bench/cuda/gpu_bench.h bench/gpu_module.h bench/measure.h
 	@mkdir -p $(@D)
-	$(NVCC) -std=c++17 -O2 $(CUDA_ARCH) -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra $(if $(WERROR),-Werror all-warnings -Xcompiler -Werror) -I. -Iinclude -shared -o $@ $(CUDA_SRC) -lcublasLt
+	$(NVCC) -std=c++17 -O2 $(CUDA_ARCH) $(CUDA_WARN) -Xcompiler -fPIC,-fvisibility=hidden \
+	    -I. -Iinclude -shared -o $@ $(CUDA_SRC) -lcublasLt
 cuda:
 	@sh tools/cuda.sh "$(NVCC)"
 	@$(MAKE) --no-print-directory -s all
@@ -120,7 +126,8 @@ $(B)/tests/bench/%: $(B)/tests/bench/%.o $(B)/libkvcast.a
 # Plug-ins see the public header and nothing else.
 $(B)/tests/plugins/%.so: tests/plugins/%.c $(wildcard tests/plugins/*.h) include/kvcast/policy.h
 	@mkdir -p $(@D)
-	$(CC) -std=c11 $(WARN) $(if $(WERROR),-Werror) -fPIC -shared -Iinclude $(CFLAGS) $(KVC_LDFLAGS) -o $@ $<
+	$(CC) -std=c11 $(WARN) $(if $(WERROR),-Werror) -fPIC -shared -Iinclude $(CFLAGS) $(KVC_LDFLAGS) \
+	    -o $@ $<
 
 tests: all $(TEST_BIN) $(PLUGIN_SO)
 
@@ -184,12 +191,14 @@ install: all $(B)/libkvcast.so.$(SOVERSION)
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)/kvcast \
 	    $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)/docs/examples $(DESTDIR)$(DOCDIR)/docs/formats
 	install $(B)/kvcast $(DESTDIR)$(BINDIR)/kvcast
-	if [ -f $(B)/kvcast-gpu.so ]; then install -D $(B)/kvcast-gpu.so $(DESTDIR)$(BINDIR)/../lib/kvcast/kvcast-gpu.so; fi
+	[ ! -f $(B)/kvcast-gpu.so ] || \
+	    install -D $(B)/kvcast-gpu.so $(DESTDIR)$(BINDIR)/../lib/kvcast/kvcast-gpu.so
 	install -m 644 $(B)/libkvcast.a $(DESTDIR)$(LIBDIR)/libkvcast.a
 	install -m 755 $(B)/libkvcast.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libkvcast.so.$(SOVERSION)
 	ln -sf libkvcast.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libkvcast.so
 	install -m 644 include/kvcast/*.h $(DESTDIR)$(INCLUDEDIR)/kvcast/
-	sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(VERSION)|' \
+	sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|' \
+	    -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(VERSION)|' \
 	    kvcast.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/kvcast.pc
 	install -m 644 docs/kvcast.1 $(DESTDIR)$(MANDIR)/man1/kvcast.1
 	install -m 644 README.md CHANGES LICENSE $(DESTDIR)$(DOCDIR)/
@@ -200,6 +209,7 @@ install: all $(B)/libkvcast.so.$(SOVERSION)
 clean:
 	rm -rf build
 
-.PHONY: all cuda profiles accuracy lib-objects tests test check fuzz asan tsan layers sizes bench bench-programs deps quickstart man readme docs/kvcast.1 install clean
+.PHONY: all cuda profiles accuracy lib-objects tests test check fuzz asan tsan layers sizes bench \
+    bench-programs deps quickstart man readme docs/kvcast.1 install clean
 .SECONDARY:
 -include $(patsubst %.o,%.d,$(LIB_OBJ) $(CLI_OBJ) $(TEST_LIB_OBJ)) $(TEST_BIN:=.d) $(BENCH_BIN:=.d)

@@ -84,7 +84,7 @@ static struct kvc_waiting seen(const struct kvc_engine *e, const struct kvc_repl
 
 static void heed(struct kvc_engine *e, const struct kvc_replica *r)
 {
-    e->nomem |= r->order->hosted.failed; /* kvc_engine_error asks it why */
+    e->nomem |= r->order->hosted.failed; /* engine.c asks it why */
 }
 
 static void tell(struct kvc_engine *e, struct kvc_replica *r, const struct kvc_job *j,

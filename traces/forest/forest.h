@@ -39,7 +39,7 @@ struct kvc_row {
 struct kvc_forest_options {
     struct kvc_spill *spill; /* borrowed for the forest's life; NULL: one of its own */
     uint64_t forget_ns;      /* 0: never */
-    bool infer_sessions;     /* see kvc_forest_sessions */
+    bool infer_sessions;     /* see forest_sessions.c */
     bool draws;              /* the trace can be sampled by what its ids are */
     uint32_t sample_weight;  /* see forest_sample.c; 0: all rows are kept */
     uint64_t seed;
