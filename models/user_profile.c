@@ -208,6 +208,9 @@ static enum kvc_status read_kernels(struct kvc_user_profile *p, bool alone, cons
     p->backend = kvc_profile_string(v, "backend");
     if (backend && !p->backend)
         return bad(backend, file, "backend", "the name of an engine, in quotes", err);
+    if (p->backend && !kvc_engine_find(p->backend))
+        return bad(backend, file, "backend", "no such engine ('kvcast show engine' lists them)",
+                   err);
     return kvc_kernel_store_read(&p->kernels, v, file, err);
 }
 

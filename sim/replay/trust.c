@@ -214,6 +214,33 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
              "to be chosen evenly between ranks, and the bands are wider.");
 }
 
+static bool is_link_of_profile(const struct kvc_engine *e, const char *name)
+{
+    struct kvc_link_profile link;
+    const struct kvc_link_profile *base = kvc_link_find(name);
+    return base && kvc_user_link(e->user, name, &link) && memcmp(&link, base, sizeof(link)) != 0;
+}
+
+/* Whether something of the profile stands in place of what is carried. */
+static bool is_profile_used(const struct kvc_engine *e)
+{
+    const struct kvc_scenario *sc = e->sc;
+    const struct kvc_gpu *carried = kvc_gpu_find(sc->cluster.gpu);
+    const struct kvc_gpu *gpu = kvc_user_gpu(e->user, sc->cluster.gpu);
+    const struct kvc_engine_profile *base = kvc_engine_find(sc->engine.backend);
+    struct kvc_engine_profile engine;
+    bool used = gpu != carried || kvc_user_kernels(e->user, gpu, sc->engine.backend);
+    bool tiers = false;
+    used |= base && kvc_user_engine(e->user, base->backend, &engine) &&
+            memcmp(&engine, base, sizeof(engine)) != 0;
+    for (size_t i = 0; i < 3; i++) {
+        tiers |= sc->tiers[i].present;
+        used |= sc->tiers[i].present && sc->tiers[i].link[0] &&
+                is_link_of_profile(e, sc->tiers[i].link);
+    }
+    return used || (tiers && is_link_of_profile(e, gpu->host_link));
+}
+
 /* How far the times can be trusted. */
 static void warn_kernels(struct notes *n, const struct kvc_engine *e, uint32_t flags)
 {
@@ -227,6 +254,10 @@ static void warn_kernels(struct notes *n, const struct kvc_engine *e, uint32_t f
         warn(n, "kernels_assumed", "Few or no kernels were measured on this GPU: times are another "
                                    "GPU's, as shares of this one's peaks, or closed forms, and the "
                                    "band is wide.");
+    if (e->user && !is_profile_used(e))
+        warn(n, "profile_unused",
+             "No figure of the profile %s is of anything that this run uses: its links, engines, "
+             "GPUs and kernels are others. Times are as without it.", e->sc->profile);
     const char *beside = e->user ? kvc_user_profile_gpu(e->user) : "";
     if (beside[0] && kvc_gpu_find(beside) != kvc_gpu_find(e->sc->cluster.gpu))
         warn(n, "profile_gpu",

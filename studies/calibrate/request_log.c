@@ -89,10 +89,10 @@ static enum kvc_status add_json(struct kvc_measured_log *log, const char *text, 
         begin = arrival;
         log->engine_clock = false;
     }
-    status = isnan(begin) ? no_arrival(path, line, err)
-                          : kvc_measured_log_add(log, any(row, inputs), any(row, outputs),
-                                                 first - begin, last - begin, arrival, path, line,
-                                                 err);
+    status = isnan(begin) && !(isnan(first) && isnan(last))
+                 ? no_arrival(path, line, err)
+                 : kvc_measured_log_add(log, any(row, inputs), any(row, outputs), first - begin,
+                                        last - begin, arrival, path, line, err);
     kvc_json_free(row);
     return status;
 }
