@@ -9,6 +9,7 @@
 
 #define BLEND 24     /* shapes */
 #define NOISE 0.01   /* of one shape's measurement, as a share of the neighbours' mean variogram */
+#define SOME_WEIGHT 0.1 /* of all shares' sizes: 24 shapes are asked, few of them decide */
 #define STRANGE 3.0  /* times the median error with which the others tell a shape */
 
 void kvc_kernel_place(const struct kvc_kernel_family *family, const double *site, double *place)
@@ -196,6 +197,28 @@ static void by_distance(const struct near *best, size_t n, double *share)
         share[i] /= sum;
 }
 
+/* Where the rows of shapes end that have a share of some weight: the narrowest of them. */
+static void find_ends(struct kvc_kernel_curve *out, const struct near *best, size_t n,
+                      const double *share)
+{
+    const struct kvc_kernel_table *t = out->table;
+    double all = 0;
+
+    for (size_t i = 0; i < n; i++)
+        all += fabs(share[i]);
+    for (size_t i = 0; i < n; i++) {
+        const struct kvc_kernel_ends *e = t->ends ? &t->ends[best[i].site] : NULL;
+        if (!e || fabs(share[i]) < SOME_WEIGHT * all)
+            continue;
+        for (size_t a = 0; a < t->family->n_axes; a++) {
+            out->first[a] = fmax(out->first[a], kvc_kernel_knot(t, a, e->first[a]));
+            out->last[a] = fmin(out->last[a], kvc_kernel_knot(t, a, e->last[a]));
+        }
+        if (t->family->n_axes == 2)
+            out->product = fmin(out->product, kvc_kernel_product(t, e->corner));
+    }
+}
+
 void kvc_kernel_curve_at(const struct kvc_kernel_table *table, const double *site,
                          struct kvc_kernel_curve *out)
 {
@@ -207,6 +230,9 @@ void kvc_kernel_curve_at(const struct kvc_kernel_table *table, const double *sit
     out->table = table;
     memcpy(out->params, table->params, sizeof out->params);
     memcpy(out->x, site, n_site * sizeof *site);
+    out->product = HUGE_VAL;
+    for (size_t a = 0; a < KVC_KERNEL_AXES; a++)
+        out->last[a] = table->n_cells ? kvc_kernel_knot(table, a, table->n_knots[a] - 1) : HUGE_VAL;
     kvc_kernel_place(table->family, site, at);
     for (size_t s = 0; s < table->n_sites; s++)
         keep_nearest(best, &n,
@@ -223,4 +249,5 @@ void kvc_kernel_curve_at(const struct kvc_kernel_table *table, const double *sit
     for (size_t i = 0; i < n; i++)
         for (size_t r = 0; r < table->rank; r++)
             out->weight[r] += share[i] * table->weight[best[i].site * table->rank + r];
+    find_ends(out, best, n, share);
 }

@@ -186,7 +186,7 @@ static enum kvc_status score(const struct kvc_kernel_table *t, const struct kvc_
             continue;
         if (!site || memcmp(site, r->x, n_site * sizeof *site) != 0)
             kvc_kernel_curve_at(t, site = r->x, &curve);
-        ok = kvc_kernel_errors_add(&errors, kvc_kernel_curve_ns(&curve, peaks, r->x + n_site, NULL),
+        ok = kvc_kernel_errors_add(&errors, kvc_kernel_curve_ns(&curve, peaks, r->x + n_site),
                                    r->ns);
     }
     *out = kvc_kernel_errors_sum(&errors);

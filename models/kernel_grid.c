@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "models/kernel_blend.h"
 
-#define MAX_KNOTS 96
+#define MAX_KNOTS KVC_KERNEL_DIGITS /* a character of a file names one */
 #define NEIGHBOURS 8
-#define GOOD_ENOUGH 0.02 /* mean absolute error of the log at which no component is added */
+#define GOOD_ENOUGH 0.01 /* mean absolute error of the log at which no component is added */
 #define MINOR 0.3         /* weight of what lies outside the claimed range */
 
 struct grid {
@@ -145,6 +145,31 @@ static void gather(struct grid *g, const struct kvc_kernel_row *rows, size_t n,
         g->value[i] = g->filled[i] > 0 ? g->value[i] / g->filled[i] : NAN;
         g->base[i] = g->filled[i] > 0 ? g->base[i] / g->filled[i] : NAN;
     }
+}
+
+/* Where the rows of each site begin and end on each axis, and the largest of all. */
+static bool note_ends(struct kvc_kernel_table *t, const struct kvc_kernel_row *rows, size_t n)
+{
+    const struct kvc_kernel_family *f = t->family;
+    struct kvc_kernel_ends *e = t->ends = kvc_calloc(t->n_sites, sizeof *t->ends);
+
+    for (size_t i = 0; i < n && t->ends; i++) {
+        bool first = i == 0 || memcmp(rows[i].x, rows[i - 1].x, f->n_site * sizeof(double)) != 0;
+        unsigned char knot[KVC_KERNEL_AXES] = {0};
+        e += first && i > 0;
+        for (size_t a = 0; a < f->n_axes; a++) {
+            double x = rows[i].x[f->n_site + a];
+            knot[a] = (unsigned char)kvc_kernel_nearest(t->knot[a], t->n_knots[a], log(x));
+            if (first || knot[a] < e->first[a])
+                e->first[a] = knot[a];
+            if (knot[a] > e->last[a])
+                e->last[a] = knot[a];
+            t->most[a] = x > t->most[a] ? x : t->most[a];
+        }
+        if (kvc_kernel_product(t, knot) > kvc_kernel_product(t, e->corner))
+            memcpy(e->corner, knot, sizeof knot);
+    }
+    return t->ends != NULL;
 }
 
 /* The next measured cell of a site along an axis; SIZE_MAX: none. with_base: the neighbours have
@@ -335,11 +360,10 @@ static double around(const struct grid *g, size_t i, bool with_base)
 }
 
 /* How much of a site's difference to its neighbours carries over to the next cell: the least
- * squares answer over the cells where both are measured. Noise makes it small. Negative: the
- * neighbours are no help at all, the site's own cells around say more. */
+ * squares answer over the cells where both are measured. Noise makes it small. */
 static double carry_over(const struct grid *g)
 {
-    double product = 0, square = 0, alone = 0, together = 0;
+    double product = 0, square = 0;
 
     for (size_t i = 0; i < g->n; i++) {
         if (isnan(g->value[i]) || isnan(g->base[i]))
@@ -349,25 +373,73 @@ static double carry_over(const struct grid *g)
         square += near * near;
     }
     double share = square > 0 ? product / square : 1;
-    share = share < 0 ? 0 : share > 1 ? 1 : share;
-    for (size_t i = 0; i < g->n; i++) {
-        if (isnan(g->value[i]) || isnan(g->base[i]))
-            continue;
-        together += fabs(g->value[i] - g->base[i] - share * around(g, i, true));
-        alone += fabs(g->value[i] - around(g, i, false));
-    }
-    return alone < together ? -1 : share;
+    return share < 0 ? 0 : share > 1 ? 1 : share;
 }
 
-/* A gap takes what the neighbours say plus how this site differs from them nearby. */
+/* What neighbours that were measured at both cells have more at i than at j; NAN: none was. Means
+ * over whoever was measured at each would differ by who that is. */
+static double neighbours_step(const struct grid *g, size_t i, size_t j)
+{
+    size_t cells = g->table->n_cells, s = i / cells;
+    double sum = 0, weight = 0;
+
+    for (size_t k = 0; k < g->n_neighbours; k++) {
+        const double *v = g->value + g->neighbour[s * NEIGHBOURS + k] * cells;
+        double step = v[i % cells] - v[j % cells], w = 1 / g->distance[s * NEIGHBOURS + k];
+        if (!isnan(step)) {
+            sum += w * step;
+            weight += w;
+        }
+    }
+    return weight > 0 ? sum / weight : NAN;
+}
+
+/* The measured cells around, each with its neighbours' step from there; NAN: no step is known. */
+static double stepped(const struct grid *g, size_t i)
+{
+    double sum = 0, weight = 0;
+
+    for (size_t axis = 0; axis < g->table->family->n_axes; axis++)
+        for (int way = -1; way <= 1; way += 2) {
+            size_t j = next_measured(g, i, axis, way, false);
+            double step = j == SIZE_MAX ? NAN : neighbours_step(g, i, j);
+            if (isnan(step))
+                continue;
+            double w = 1 / fabs(knot_of(g->table, j, axis) - knot_of(g->table, i, axis));
+            sum += w * (g->value[j] + step);
+            weight += w;
+        }
+    return weight > 0 ? sum / weight : NAN;
+}
+
+/* Ways to tell a cell from others: its neighbours' steps from the measured cells around; what they
+ * say there plus a share of how the site differs from them around; the cells around alone. */
+enum way { STEPPED, ABOVE, ALONE, WAYS };
+
+static double told(const struct grid *g, size_t i, enum way way, double share)
+{
+    double v = way == STEPPED ? stepped(g, i) : NAN;
+
+    if (isnan(v) && way != ALONE && !isnan(g->base[i]))
+        v = g->base[i] + share * around(g, i, true);
+    return isnan(v) ? around(g, i, false) : v;
+}
+
+/* A gap is told in the way that tells the measured cells best: rows that jump about make poor
+ * steps. */
 static void fill(struct grid *g)
 {
-    double share = carry_over(g);
+    double share = carry_over(g), off[WAYS] = {0};
+    enum way best = STEPPED;
 
     for (size_t i = 0; i < g->n; i++)
-        g->filled[i] = !isnan(g->value[i])               ? g->value[i]
-                       : share >= 0 && !isnan(g->base[i]) ? g->base[i] + share * around(g, i, true)
-                                                          : around(g, i, false);
+        for (enum way w = STEPPED; w < WAYS && !isnan(g->value[i]) && !isnan(g->base[i]); w++)
+            off[w] += fabs(g->value[i] - told(g, i, w, share));
+    for (enum way w = ABOVE; w < WAYS; w++)
+        if (off[w] < off[best])
+            best = w;
+    for (size_t i = 0; i < g->n; i++)
+        g->filled[i] = isnan(g->value[i]) ? told(g, i, best, share) : g->value[i];
 }
 
 /* ---- components ---- */
@@ -463,7 +535,7 @@ enum kvc_status kvc_kernel_grid_fit(struct kvc_kernel_table *t, const struct kvc
     for (size_t a = 0; a < KVC_KERNEL_AXES && ok; a++)
         ok = find_knots(t, a, rows, n);
     t->n_cells = t->n_knots[0] * t->n_knots[1];
-    ok = ok && allocate(&g);
+    ok = ok && allocate(&g) && note_ends(t, rows, n);
     t->mean = kvc_calloc(t->n_cells, sizeof(double));
     t->component = kvc_calloc(t->n_cells * KVC_KERNEL_RANK, sizeof(double));
     ok = ok && t->mean && t->component;

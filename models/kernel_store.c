@@ -9,6 +9,7 @@
 #include "models/profiles.h"
 
 #define FAR_OCTAVES 1.01
+#define ROUNDED 1e-5 /* knots have six digits in files */
 
 void kvc_kernel_store_clear(struct kvc_kernel_store *store)
 {
@@ -167,14 +168,18 @@ bool kvc_kernel_store_predict(const struct kvc_kernel_store *store,
 {
     const struct kvc_kernel_table *t = kvc_kernel_store_find(store, family, row->key);
     struct kvc_kernel_curve curve;
-    bool beyond = false;
+    const double *x = row->x + family->n_site;
 
     if (!t)
         return false;
     kvc_kernel_curve_at(t, row->x, &curve);
     memcpy(curve.params, row->params, sizeof curve.params);
-    *ns = kvc_kernel_curve_ns(&curve, &store->peaks, row->x + family->n_site, &beyond);
-    if (outside)
-        *outside = beyond || curve.octaves > FAR_OCTAVES;
+    *ns = kvc_kernel_curve_ns(&curve, &store->peaks, x);
+    if (!outside)
+        return true;
+    *outside = curve.octaves > FAR_OCTAVES;
+    for (size_t a = 0; a < family->n_axes; a++)
+        *outside |= x[a] < curve.first[a] * (1 - ROUNDED) || x[a] > curve.last[a] * (1 + ROUNDED);
+    *outside |= family->n_axes == 2 && x[0] * x[1] > curve.product * (1 + ROUNDED);
     return true;
 }

@@ -18,6 +18,7 @@ void kvc_kernel_table_clear(struct kvc_kernel_table *table)
     for (size_t a = 0; a < KVC_KERNEL_AXES; a++)
         kvc_free(table->knot[a]);
     kvc_free(table->site);
+    kvc_free(table->ends);
     kvc_free(table->weight);
     kvc_free(table->mean);
     kvc_free(table->component);
@@ -26,16 +27,26 @@ void kvc_kernel_table_clear(struct kvc_kernel_table *table)
 
 /* ---- prediction ---- */
 
+double kvc_kernel_knot(const struct kvc_kernel_table *table, size_t axis, size_t knot)
+{
+    if (knot + 1 == table->n_knots[axis] && table->most[axis] > 0)
+        return table->most[axis];
+    return exp(table->knot[axis][knot]);
+}
+
+double kvc_kernel_product(const struct kvc_kernel_table *table, const unsigned char *knot)
+{
+    return kvc_kernel_knot(table, 0, knot[0]) * kvc_kernel_knot(table, 1, knot[1]);
+}
+
 /* Knots left of x and the share of the right one; held constant outside. */
-static size_t bracket(const double *knot, size_t n, double x, double *share, bool *outside)
+static size_t bracket(const double *knot, size_t n, double x, double *share)
 {
     size_t low = 0, high = n - 1;
 
     *share = 0;
     if (n == 1)
         return 0;
-    if (outside && (x < knot[0] - 1e-9 || x > knot[high] + 1e-9))
-        *outside = true;
     if (x <= knot[0])
         return 0;
     if (x >= knot[high]) {
@@ -64,7 +75,7 @@ static double cell(const struct kvc_kernel_curve *c, size_t i, size_t j)
     return v;
 }
 
-static double log_ratio(const struct kvc_kernel_curve *c, const double *axes, bool *outside)
+static double log_ratio(const struct kvc_kernel_curve *c, const double *axes)
 {
     const struct kvc_kernel_table *t = c->table;
     double f[KVC_KERNEL_AXES], along[2];
@@ -72,7 +83,7 @@ static double log_ratio(const struct kvc_kernel_curve *c, const double *axes, bo
 
     for (size_t a = 0; a < KVC_KERNEL_AXES; a++)
         at[a] = a < t->family->n_axes
-                    ? bracket(t->knot[a], t->n_knots[a], log(axes[a]), &f[a], outside)
+                    ? bracket(t->knot[a], t->n_knots[a], log(axes[a]), &f[a])
                     : (f[a] = 0, (size_t)0);
     for (size_t i = 0; i < 2; i++) {
         if (i == 1 && f[0] == 0)
@@ -85,7 +96,7 @@ static double log_ratio(const struct kvc_kernel_curve *c, const double *axes, bo
 }
 
 double kvc_kernel_curve_ns(const struct kvc_kernel_curve *curve, const struct kvc_peaks *peaks,
-                           const double *axes, bool *outside)
+                           const double *axes)
 {
     const struct kvc_kernel_table *t = curve->table;
     double x[KVC_KERNEL_X] = {0};
@@ -95,14 +106,16 @@ double kvc_kernel_curve_ns(const struct kvc_kernel_curve *curve, const struct kv
     for (size_t a = 0; a < t->family->n_axes; a++)
         x[t->family->n_site + a] = axes[a];
     double ns = t->family->form(t->constants, curve->params, peaks, x);
-    return t->n_cells ? ns * exp(log_ratio(curve, axes, outside)) : ns;
+    return t->n_cells ? ns * exp(log_ratio(curve, axes)) : ns;
 }
 
 /* ---- in files ---- */
 
 /* A number of -45..45 steps as one character that JSON does not escape. */
 #define STEPS 45
-#define DIGITS (2 * STEPS + 1)
+#define DIGITS KVC_KERNEL_DIGITS
+/* Of the mean, which all shapes share, a number is two such characters: -4140..4140 steps. */
+#define FINE_STEPS ((DIGITS * DIGITS - 1) / 2)
 
 static char digit(double steps)
 {
@@ -228,13 +241,36 @@ static void write_sites(const struct kvc_kernel_table *t, const double *step, st
     write_text(j, "sites", &text);
 }
 
-static void write_row(const double *v, size_t n, double step, struct kvc_json *j)
+static size_t ends_width(const struct kvc_kernel_table *t)
+{
+    return t->family->n_axes * (t->family->n_axes == 2 ? 3 : 2);
+}
+
+/* Per site and axis the first knot, the last and, of two axes, that of the largest product. */
+static void write_ends(const struct kvc_kernel_table *t, struct kvc_json *j)
+{
+    struct kvc_text text = {0};
+
+    for (size_t s = 0; s < t->n_sites; s++)
+        for (size_t a = 0; a < t->family->n_axes; a++) {
+            const struct kvc_kernel_ends *e = &t->ends[s];
+            const char c[] = {digit((double)e->first[a] - STEPS), digit((double)e->last[a] - STEPS),
+                              digit((double)e->corner[a] - STEPS)};
+            kvc_text_addn(&text, c, ends_width(t) / t->family->n_axes);
+        }
+    write_text(j, "ends", &text);
+}
+
+static void write_row(const double *v, size_t n, double step, bool fine, struct kvc_json *j)
 {
     struct kvc_text text = {0};
 
     for (size_t i = 0; i < n; i++) {
-        char c = digit(v[i] / step);
-        kvc_text_addn(&text, &c, 1);
+        long steps = lround(v[i] / step) + FINE_STEPS;
+        const char two[] = {digit((double)(steps / DIGITS) - STEPS),
+                            digit((double)(steps % DIGITS) - STEPS)};
+        const char one = digit(v[i] / step);
+        kvc_text_addn(&text, fine ? two : &one, fine ? 2 : 1);
     }
     write_text(j, NULL, &text);
 }
@@ -264,7 +300,7 @@ void kvc_kernel_table_write(const struct kvc_kernel_table *t, struct kvc_json *j
 {
     double weight_step[KVC_KERNEL_RANK], row_step[KVC_KERNEL_RANK + 1];
 
-    row_step[0] = rounded(largest(t->mean, t->n_cells, 1) / STEPS);
+    row_step[0] = rounded(largest(t->mean, t->n_cells, 1) / (FINE_STEPS - 1)); /* if rounded down */
     for (size_t r = 0; r < t->rank; r++) {
         weight_step[r] = rounded(largest(t->weight + r, t->n_sites, t->rank) / STEPS);
         row_step[r + 1] = rounded(largest(t->component + r * t->n_cells, t->n_cells, 1) / STEPS);
@@ -288,12 +324,14 @@ void kvc_kernel_table_write(const struct kvc_kernel_table *t, struct kvc_json *j
         write_knots(t, j);
         write_numbers(j, "row_steps", row_step, t->rank + 1);
         kvc_json_open_array(j, "rows");
-        write_row(t->mean, t->n_cells, row_step[0], j);
+        write_row(t->mean, t->n_cells, row_step[0], true, j);
         for (size_t r = 0; r < t->rank; r++)
-            write_row(t->component + r * t->n_cells, t->n_cells, row_step[r + 1], j);
+            write_row(t->component + r * t->n_cells, t->n_cells, row_step[r + 1], false, j);
         kvc_json_close(j);
         write_numbers(j, "weight_steps", weight_step, t->rank);
         write_sites(t, weight_step, j);
+        if (t->ends)
+            write_ends(t, j);
     }
     kvc_json_close(j);
 }
@@ -359,13 +397,15 @@ static bool read_knots(struct kvc_kernel_table *t, const struct kvc_jval *v)
 
 static bool read_row(const char *text, size_t n, double step, double *out)
 {
+    bool fine = strlen(text) == 2 * n;
+
     for (size_t i = 0; i < n; i++) {
-        double steps;
-        if (!undigit(text[i], &steps))
+        double steps, low = 0;
+        if (!undigit(*text++, &steps) || (fine && !undigit(*text++, &low)))
             return false;
-        out[i] = steps * step;
+        out[i] = (fine ? steps * DIGITS + low : steps) * step;
     }
-    return text[n] == '\0';
+    return *text == '\0';
 }
 
 static bool read_rows(struct kvc_kernel_table *t, const struct kvc_jval *v)
@@ -386,7 +426,7 @@ static bool read_rows(struct kvc_kernel_table *t, const struct kvc_jval *v)
     for (const struct kvc_jval *r = kvc_jval_first(array); r; r = kvc_jval_next(r), i++) {
         const char *text = kvc_jval_string(r);
         double *to = i ? t->component + (i - 1) * t->n_cells : t->mean;
-        if (!text || strlen(text) != t->n_cells || !read_row(text, t->n_cells, step[i], to))
+        if (!text || !read_row(text, t->n_cells, step[i], to))
             return false;
     }
     return true;
@@ -437,6 +477,29 @@ static bool read_sites(struct kvc_kernel_table *t, const struct kvc_jval *v)
     return ok;
 }
 
+static bool read_ends(struct kvc_kernel_table *t, const struct kvc_jval *v)
+{
+    const char *text = kvc_profile_string(v, "ends");
+
+    if (!text)
+        return true;
+    if (strlen(text) != t->n_sites * ends_width(t) ||
+        !(t->ends = kvc_calloc(t->n_sites + 1, sizeof *t->ends)))
+        return false;
+    for (size_t s = 0; s < t->n_sites; s++)
+        for (size_t a = 0; a < t->family->n_axes; a++) {
+            struct kvc_kernel_ends *e = &t->ends[s];
+            unsigned char *const to[] = {&e->first[a], &e->last[a], &e->corner[a]};
+            for (size_t i = 0; i < ends_width(t) / t->family->n_axes; i++) {
+                double steps;
+                if (!undigit(*text++, &steps) || steps + STEPS >= (double)t->n_knots[a])
+                    return false;
+                *to[i] = (unsigned char)(steps + STEPS);
+            }
+        }
+    return true;
+}
+
 enum kvc_status kvc_kernel_table_read(struct kvc_kernel_table *t, const struct kvc_jval *v,
                                       const char *file, struct kvc_error *err)
 {
@@ -462,7 +525,8 @@ enum kvc_status kvc_kernel_table_read(struct kvc_kernel_table *t, const struct k
         n != t->family->n_constants ||
         !read_numbers(v, "params", t->params, KVC_KERNEL_PARAMS, &n))
         goto broken;
-    if (kvc_jval_member(v, "knots") && !(read_knots(t, v) && read_rows(t, v) && read_sites(t, v)))
+    if (kvc_jval_member(v, "knots") &&
+        !(read_knots(t, v) && read_rows(t, v) && read_sites(t, v) && read_ends(t, v)))
         goto broken;
     return KVC_OK;
 broken:

@@ -156,7 +156,7 @@ double kvc_kernel_answer_ns(const struct kvc_kernel_answer *a, double first, dou
 {
     const double axes[KVC_KERNEL_AXES] = {first, second};
 
-    return kvc_kernel_curve_ns(&a->curve, &a->peaks, axes, NULL);
+    return kvc_kernel_curve_ns(&a->curve, &a->peaks, axes);
 }
 
 /* The first table of that very key, from the stores in order, or with foreign ones in front. */

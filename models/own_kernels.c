@@ -91,7 +91,7 @@ static void find_factors(struct group *g)
         const struct kvc_kernel_row *r = &g->row[i];
         kvc_kernel_curve_at(g->base, r->x, &curve);
         memcpy(curve.params, r->params, sizeof curve.params);
-        g->factor[i] = kvc_kernel_curve_ns(&curve, g->peaks, r->x + n_site, NULL) /
+        g->factor[i] = kvc_kernel_curve_ns(&curve, g->peaks, r->x + n_site) /
                        g->base->family->form(g->base->constants, r->params, g->peaks, r->x);
     }
 }
@@ -141,7 +141,7 @@ static enum kvc_status try_fold(const struct group *all, size_t fold, bool table
             continue;
         if (table) {
             kvc_kernel_curve_at(&own.table[0], r->x, &curve);
-            ns = kvc_kernel_curve_ns(&curve, all->peaks, r->x + all->about->family->n_site, NULL);
+            ns = kvc_kernel_curve_ns(&curve, all->peaks, r->x + all->about->family->n_site);
         } else {
             ns = all->factor[i] * all->about->family->form(c, r->params, all->peaks, r->x);
         }
@@ -270,6 +270,8 @@ static enum kvc_status add_table(struct kvc_own_kernels *out, struct group *g, c
     strcpy(to->kind, "measured");
     memcpy(to->most, o->most, sizeof to->most);
     if (rescaled) {
+        kvc_free(to->ends); /* the base's */
+        to->ends = NULL;
         constants_of(&o->fit, to->constants);
         memcpy(to->params, g->row[0].params, sizeof to->params);
         to->fitted = (struct kvc_kernel_error){g->n, 100 * o->fit.median, 100 * o->fit.worst, 0};

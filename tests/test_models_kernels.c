@@ -113,7 +113,7 @@ static void a_stumble_is_not_learned(void **state)
         }
         assert_int_equal(kvc_kernel_fit(&t, f, rows, n, &peaks, "a law", NULL), KVC_OK);
         kvc_kernel_curve_at(&t.table[0], &heads, &curve);
-        double ns = kvc_kernel_curve_ns(&curve, &peaks, at, NULL);
+        double ns = kvc_kernel_curve_ns(&curve, &peaks, at);
         print_message("%s: %.2f of the law\n", slow ? "slow from there on" : "a stumble", ns / law);
         assert_true(slow ? ns > 7 * law : ns > 0.9 * law && ns < 1.1 * law);
         kvc_kernel_tables_clear(&t);
@@ -146,7 +146,7 @@ static void a_slow_count_of_tokens_is_learned(void **state)
     }
     assert_int_equal(kvc_kernel_fit(&t, f, rows, 16 * 10, &peaks, "a law", NULL), KVC_OK);
     kvc_kernel_curve_at(&t.table[0], site, &curve);
-    assert_true(kvc_kernel_curve_ns(&curve, &peaks, &slow, NULL) > 7 * law);
+    assert_true(kvc_kernel_curve_ns(&curve, &peaks, &slow) > 7 * law);
     kvc_kernel_tables_clear(&t);
 }
 
@@ -378,8 +378,8 @@ static void a_refit_gives_the_checked_in_tables(void **state)
             for (size_t k = 0; k < a->n_cells; k++, compared++) {
                 const double axes[] = {exp(a->knot[0][k / a->n_knots[1]]),
                                        exp(a->knot[1][k % a->n_knots[1]])};
-                double off = fabs(kvc_kernel_curve_ns(&x, &now.peaks, axes, NULL) /
-                                      kvc_kernel_curve_ns(&y, &now.peaks, axes, NULL) - 1);
+                double off = fabs(kvc_kernel_curve_ns(&x, &now.peaks, axes) /
+                                      kvc_kernel_curve_ns(&y, &now.peaks, axes) - 1);
                 worst = off > worst ? off : worst;
                 sum += off;
             }
