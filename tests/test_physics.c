@@ -175,9 +175,11 @@ static double tpot_ms(const char *gpu, const char *kv, uint32_t prompt)
     return ms;
 }
 
+/* By a hundredth of a millisecond, in which the source states its times: of B200's kernels of up to
+ * 4,096 tokens, timed in steps of 2 us, neither is the faster by more than a thousandth. */
 static bool fp8_wins(const char *gpu, uint32_t prompt)
 {
-    return tpot_ms(gpu, "fp8", prompt) < tpot_ms(gpu, "bf16", prompt);
+    return tpot_ms(gpu, "fp8", prompt) < tpot_ms(gpu, "bf16", prompt) - 0.01;
 }
 
 /* The prompt from which on fp8 wins; it loses at the first. */
@@ -197,8 +199,9 @@ static uint32_t break_even(const char *gpu)
     return wins;
 }
 
-/* Published for Llama-3.1-8B, bf16 weights, one request at a time: about 7,000 tokens on H100 and
- * 4,000 on B200, +-40 %, as it divides by a gap of 0.14 ms and less. Shown whether met or not. */
+/* It costs more at 128 tokens, and pays beyond. Published for Llama-3.1-8B, bf16 weights, one request
+ * at a time: about 7,000 tokens on H100 and 4,000 on B200, +-40 %, as it divides by a gap of 0.14 ms
+ * and less. Shown whether met or not. */
 static void fp8_kv_loses_short_and_wins_long(void **state)
 {
     (void)state;
@@ -207,6 +210,7 @@ static void fp8_kv_loses_short_and_wins_long(void **state)
     double tokens[2];
 
     for (size_t g = 0; g < 2; g++) {
+        assert_true(tpot_ms(gpus[g], "fp8", 128) > tpot_ms(gpus[g], "bf16", 128));
         tokens[g] = break_even(gpus[g]);
         print_message("%s: fp8 KV breaks even at %.0f tokens, published about %.0f: %s\n", gpus[g],
                       tokens[g], published[g],
