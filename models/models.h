@@ -270,10 +270,11 @@ enum {
 };
 uint32_t kvc_step_flags(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
                         size_t n_chunks, uint32_t n_decode, uint64_t decode_context);
-/* Where the measurements of the kernels in use end: tokens of a step, sequences that decode, the
- * context of one of them, new tokens of one sequence in a step. */
+/* Where the measurements of the kernels in use end, in their own shapes or those they are blended
+ * from: tokens of a step, sequences that decode, the context of one of them, new tokens of one
+ * sequence in a step, contexts of all that decode together. */
 struct kvc_step_range {
-    uint64_t tokens, sequences, context, chunk;
+    uint64_t tokens, sequences, context, chunk, contexts;
 };
 const struct kvc_step_range *kvc_step_range(const struct kvc_step_model *model);
 

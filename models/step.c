@@ -241,21 +241,33 @@ static bool kernels_known(const struct kvc_step_model *m)
            (!m->llm.experts || m->moe_measured);
 }
 
+/* Rows that are left out at the small end are told about as well as others (docs/models.md):
+ * nothing is said of less than this share below the first. */
+#define BELOW 4
+
+static bool outside(uint64_t x, uint64_t least, uint64_t most)
+{
+    return x && (x > most || x * BELOW < least);
+}
+
 uint32_t kvc_step_flags(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
                         size_t n_chunks, uint32_t n_decode, uint64_t decode_context)
 {
-    const struct kvc_step_range *most = &model->range;
-    uint64_t tokens = tokens_of(chunks, n_chunks, n_decode);
+    const struct kvc_step_range *least = &model->least, *most = &model->range;
+    uint64_t tokens = tokens_of(chunks, n_chunks, n_decode), stages = model->stages;
     uint32_t flags = 0;
+    bool beyond = outside(tokens, least->tokens, most->tokens * stages) ||
+                  outside(n_decode, least->sequences, most->sequences * stages) ||
+                  decode_context > n_decode * most->context ||
+                  (decode_context && decode_context * BELOW < n_decode * least->context) ||
+                  decode_context / stages > most->contexts;
 
     for (size_t i = 0; i < n_chunks; i++) {
         if (chunks[i].past)
             flags |= KVC_STEP_PAST;
-        if (chunks[i].tokens > most->chunk * model->stages)
-            flags |= KVC_STEP_OUTSIDE;
+        beyond |= outside(chunks[i].tokens, least->chunk, most->chunk * stages);
     }
-    if (tokens > most->tokens * model->stages || n_decode > most->sequences * model->stages ||
-        decode_context > n_decode * most->context)
+    if (beyond)
         flags |= KVC_STEP_OUTSIDE;
     if (!model->measured || model->borrowed)
         flags |= KVC_STEP_BORROWED;

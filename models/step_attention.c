@@ -319,10 +319,14 @@ enum kvc_status kvc_step_build_attention(struct kvc_step_model *m, struct kvc_er
     for (size_t i = 0; i < a.n; i++) {
         m->attention_exact &= known(m, &a.kind[i].decode);
         m->attention_exact &= known(m, &a.kind[i].prefill);
-        kvc_step_ends(&a.kind[i].decode, 0, &m->range.sequences);
-        if (a.kind[i].keys == HUGE_VAL) /* others see no more than their keys */
-            kvc_step_ends(&a.kind[i].decode, 1, &m->range.context);
-        kvc_step_ends(&a.kind[i].prefill, 1, &m->range.chunk);
+        const struct kvc_kernel_curve *decode = &a.kind[i].decode.curve;
+        kvc_step_ends(decode, 0, &m->least.sequences, &m->range.sequences);
+        if (a.kind[i].keys == HUGE_VAL) { /* others see no more than their keys */
+            kvc_step_ends(decode, 1, &m->least.context, &m->range.context);
+            if (decode->product + 0.5 < (double)m->range.contexts)
+                m->range.contexts = (uint64_t)(decode->product + 0.5);
+        }
+        kvc_step_ends(&a.kind[i].prefill.curve, 1, &m->least.chunk, &m->range.chunk);
     }
     if (m->linear_measured)
         m->attention_exact &= known(m, &a.decode.recurrence);

@@ -20,14 +20,16 @@ struct products {
     size_t n;
 };
 
-void kvc_step_ends(const struct kvc_kernel_answer *a, size_t axis, uint64_t *most)
+void kvc_step_ends(const struct kvc_kernel_curve *curve, size_t axis, uint64_t *least,
+                   uint64_t *most)
 {
-    const struct kvc_kernel_table *t = a->curve.table;
-    double last = t->most[axis] > 0 ? t->most[axis] /* rows of one's own end before the base's */
-                  : t->n_cells ? exp(t->knot[axis][t->n_knots[axis] - 1]) : HUGE_VAL;
+    double first = curve->first[axis] + 0.5, last = curve->last[axis] + 0.5;
 
-    if (last + 0.5 < (double)*most)
-        *most = (uint64_t)(last + 0.5);
+    /* what lies below the family's least is all launch, and was fitted for none */
+    if (least && first > (double)*least && first > curve->table->family->least[axis] + 1)
+        *least = (uint64_t)first;
+    if (last < (double)*most)
+        *most = (uint64_t)last;
 }
 
 #define LITTLE (512.0 * 512) /* elements; of smaller matrices, routers say, no shape is asked */
@@ -39,7 +41,7 @@ static void note_product(struct kvc_step_model *m, const struct kvc_gemm *g, uin
 
     m->products_exact &= near && !a->borrowed && !a->foreign && !a->narrowed;
     m->borrowed |= a->borrowed;
-    kvc_step_ends(a, 0, &m->range.tokens);
+    kvc_step_ends(&a->curve, 0, &m->least.tokens, &m->range.tokens);
 }
 
 static enum kvc_status add_product(struct products *p, struct kvc_step_model *m,
@@ -436,7 +438,7 @@ static void note_experts(struct kvc_step_model *m, const struct kvc_moe *moe)
 
     for (size_t i = 0; m->moe_table && i < moe->n; i++) {
         uint64_t end = UINT64_MAX;
-        kvc_step_ends(&moe->kernel[i], 0, &end);
+        kvc_step_ends(&moe->kernel[i].curve, 0, NULL, &end);
         most = end > most ? end : most;
         m->borrowed |= moe->kernel[i].borrowed;
     }
@@ -447,7 +449,8 @@ static void note_experts(struct kvc_step_model *m, const struct kvc_moe *moe)
 }
 
 /* What no table goes beyond, or is looked up beyond. */
-static const struct kvc_step_range widest = {KVC_MAX_STEP_TOKENS, 2048, 131072, 16384};
+static const struct kvc_step_range widest = {KVC_MAX_STEP_TOKENS, 2048, 131072, 16384,
+                                              2048 * 131072};
 
 static enum kvc_status build(struct kvc_step_model *m, const struct kvc_step_config *config,
                              struct kvc_error *err)
@@ -476,6 +479,8 @@ static enum kvc_status build(struct kvc_step_model *m, const struct kvc_step_con
     if (status == KVC_OK)
         status = kvc_kernels_gemm(m->kernels, KVC_BF16, ceil_div(m->llm.vocab, m->tp),
                                   m->llm.hidden, &m->engine, false, &head, err);
+    if (status == KVC_OK)
+        kvc_step_ends(&head.table.curve, 0, NULL, &m->range.sequences);
     if (status == KVC_OK)
         status = kvc_step_build_attention(m, err);
     if (status == KVC_OK)

@@ -74,7 +74,7 @@ struct kvc_step_model {
     bool linear_measured;
     bool products_exact; /* every product's own dtype, engine and GPU, a shape near measured ones */
     bool borrowed;       /* some kernel's time is another GPU's, as shares of this one's peaks */
-    struct kvc_step_range range;
+    struct kvc_step_range least, range; /* where rows begin, and where they end */
     double allreduce_latency_ns, allreduce_bytes_per_s; /* where it is not measured */
     bool measured, attention_exact, moe_table, moe_measured, allreduce_measured;
     bool exchange_measured;
@@ -88,8 +88,9 @@ uint64_t kvc_step_graph_tokens(uint64_t tokens);
 enum kvc_status kvc_step_check(const struct kvc_step_config *config, struct kvc_error *err);
 
 /* step_build.c and step_attention.c */
-/* Where the answer's table ends on that axis, if it does before *most. */
-void kvc_step_ends(const struct kvc_kernel_answer *a, size_t axis, uint64_t *most);
+/* Narrows *least and *most (NULL: no such) to where a kernel's rows begin and end on that axis. */
+void kvc_step_ends(const struct kvc_kernel_curve *curve, size_t axis, uint64_t *least,
+                   uint64_t *most);
 bool kvc_token_table_init(struct kvc_token_table *t, uint32_t max);
 bool kvc_token_table_finish(struct kvc_token_table *t, size_t from);
 uint32_t kvc_token_table_knot(size_t i);

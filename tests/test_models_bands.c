@@ -72,7 +72,8 @@ static void ranges_and_flags_are_those_of_the_tables(void **state)
     assert_int_equal(kvc_step_range(pro)->chunk, 2048);
     assert_int_equal(kvc_step_range(pro)->sequences, 256);
     assert_int_equal(kvc_step_range(pro)->context, 16384);
-    assert_int_equal(kvc_step_flags(h100, &chunk, 1, 300, 300 * 20000), 0);
+    assert_int_equal(kvc_step_range(pro)->tokens, 2048);
+    assert_int_equal(kvc_step_flags(h100, &chunk, 1, 300, 300 * 1700), 0);
     assert_int_equal(kvc_step_flags(pro, &chunk, 1, 0, 0), KVC_STEP_OUTSIDE);
     assert_int_equal(kvc_step_flags(pro, NULL, 0, 300, 300), KVC_STEP_OUTSIDE);
     assert_int_equal(kvc_step_flags(pro, NULL, 0, 1, 20000), KVC_STEP_OUTSIDE);

@@ -199,9 +199,9 @@ static uint32_t break_even(const char *gpu)
     return wins;
 }
 
-/* It costs more at 128 tokens, and pays beyond. Published for Llama-3.1-8B, bf16 weights, one request
- * at a time: about 7,000 tokens on H100 and 4,000 on B200, +-40 %, as it divides by a gap of 0.14 ms
- * and less. Shown whether met or not. */
+/* It costs more at 128 tokens, and pays beyond. Published for Llama-3.1-8B, bf16 weights, a request
+ * at a time: about 7,000 tokens on H100 and 4,000 on B200, +-40 %, as it divides by a gap of
+ * 0.14 ms and less. Shown whether met or not. */
 static void fp8_kv_loses_short_and_wins_long(void **state)
 {
     (void)state;

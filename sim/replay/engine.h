@@ -271,6 +271,7 @@ struct kvc_engine {
     uint64_t prefill_ns, decode_ns; /* busy time; steps that do both are split by tokens */
     uint64_t computed_tokens;   /* prompt tokens computed, repeats included */
     uint64_t most_step_tokens;  /* of the steps with prefill */
+    uint64_t most_contexts;     /* of all that decode in a step */
     uint64_t hbm_only_prefill_ns;   /* without lower tiers; KVC_TIME_NONE: not known */
     uint64_t end_ns;
     struct kvc_timeline timeline;

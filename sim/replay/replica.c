@@ -297,6 +297,8 @@ static void end_step(struct kvc_engine *e, struct kvc_replica *r)
     kvc_replica_catch_up_to(e, r, r->target);
     r->busy_ns += took;
     account_busy(e, r, took);
+    uint64_t contexts = r->n_decode ? decode_context(r, r->target - 1) : 0;
+    e->most_contexts = contexts > e->most_contexts ? contexts : e->most_contexts;
     e->steps += r->target - r->steps + r->alone;
     e->decoded_tokens += (r->target - r->steps) * r->n_decode;
     r->steps = r->target;

@@ -100,24 +100,29 @@ static void warn_traffic(struct notes *n, const struct kvc_engine *e,
                                  "previous one at once.");
 }
 
-/* What the longest request, the largest chunk and step and the fullest batch of the run ask of the
- * kernels. */
+/* What the shortest and the longest request, the largest chunk and step and the fullest batch of
+ * the run ask of the kernels. */
 static uint32_t estimate_flags(const struct kvc_engine *e, const struct kvc_result *r)
 {
-    uint64_t longest = 0, input = 0, budget = e->sc->engine.max_batched_tokens;
+    uint64_t longest = 0, shortest = UINT32_MAX, input = 0;
+    uint64_t budget = e->sc->engine.max_batched_tokens;
     uint32_t most = 1;
     for (uint64_t i = 0; i < e->trace->n_requests; i++) {
         const struct kvc_request_result *q = &r->requests[i];
         uint64_t tokens = (uint64_t)q->input_tokens + q->output_tokens;
         longest = tokens > longest ? tokens : longest;
+        shortest = q->input_tokens < shortest ? q->input_tokens : shortest;
         input = q->input_tokens > input ? q->input_tokens : input;
     }
     for (uint32_t i = 0; i < e->n_replicas; i++)
         if (e->replicas[i].peak_running > most)
             most = (uint32_t)e->replicas[i].peak_running;
     struct kvc_chunk chunk = {(uint32_t)(input < budget ? input : budget), r->hit_tokens > 0};
+    struct kvc_chunk least = {(uint32_t)(shortest < budget ? shortest : budget), 0};
     bool wide = e->most_step_tokens > kvc_step_range(e->model)->tokens * e->sc->cluster.pp;
+    wide |= e->most_contexts / e->sc->cluster.pp > kvc_step_range(e->model)->contexts;
     return kvc_step_flags(e->model, &chunk, 1, 1, longest) |
+           kvc_step_flags(e->model, &least, 1, 1, shortest) |
            kvc_step_flags(e->model, NULL, 0, most, 0) | (wide ? KVC_STEP_OUTSIDE : 0);
 }
 
@@ -267,10 +272,10 @@ static void warn_kernels(struct notes *n, const struct kvc_engine *e, uint32_t f
     if (flags & KVC_STEP_OUTSIDE)
         warn(n, "kernels_outside",
              "Requests or steps of this run are beyond what the kernels were measured for (%" PRIu64
-             " tokens of context, %" PRIu64 " new ones of a prompt in a step, %" PRIu64 " tokens "
-             "and %" PRIu64 " decoding sequences a step): times are extrapolated, and the bands "
-             "wider.",
-             range->context, range->chunk, range->tokens, range->sequences);
+             " tokens of context, %" PRIu64 " of all that decode, %" PRIu64 " new ones of a prompt "
+             "in a step, %" PRIu64 " tokens and %" PRIu64 " decoding sequences a step): times are "
+             "extrapolated, and the bands wider.",
+             range->context, range->contexts, range->chunk, range->tokens, range->sequences);
     if (flags & KVC_STEP_SHAPE)
         warn(n, "kernels_between",
              "A head size, window, format, kind of layer, expert shape or number of GPUs of this "
