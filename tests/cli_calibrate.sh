@@ -76,6 +76,13 @@ printf '{ "model": "llama-3.1-8b", "cluster": { "gpu": "h200-sxm" }, "profile": 
 report $? "a scenario names it as seen from its own folder"
 grep -q '"profile_gpu"' "$dir/r.json" && grep -q '"profile": "p.json"' "$dir/r.json"
 report $? "another GPU than the profile's is warned of"
+# p.json states pcie5-x16 and nvme-gen5-x4
+uses() { # 0: it is used, with these options
+    "$kvcast" replay "$dir/log.jsonl" --model llama-3.1-8b --gpu h100-sxm --no-bounds --json --profile "$dir/p.json" "$@" 2> "$dir/err" > "$dir/r.json" &&
+        ! grep -q '"profile_unused"' "$dir/r.json"
+}
+uses --dram 64GiB && uses --nvme 64GiB --tiers.nvme.link gds && uses --gpu a100-80 --nvme 64GiB && ! uses && ! uses --gpu a100-80 --dram 64GiB
+report $? "so is a profile of which the run uses nothing"
 
 "$kvcast" calibrate --bench "$dir/p.json" -o "$dir/again.json" > /dev/null 2> "$dir/err" && cp "$dir/again.json" "$dir/p.json" &&
     near "$(figure latency_ns)" 80000

@@ -63,6 +63,9 @@ static const struct {
     {"{\"schema\": \"kvcast.profile.v1\", \"links\": [{\"name\": \"gds\", \"queue_depth\": "
      FIGURE("0.3") "}]}",
      "queue_depth", "0.3 is not between 1"},
+    {"{\"schema\": \"kvcast.profile.v1\", \"gpu\": \"h20\", \"kernels\": {\"backend\": "
+     "\"vlm\", \"tables\": []}}",
+     "backend", "no such engine"},
     {"{\"schema\": \"kvcast.profile.v1\", \"engines\": [{\"backend\": \"vlm\"}]}", "backend",
      "did you mean vllm"},
     {"{\"schema\": \"kvcast.profile.v1\", \"engines\": [{\"backend\": \"vllm\", "
