@@ -98,6 +98,14 @@ static void kernels_are_those_that_scripts_name(void **state)
     r = row_of("GLM-5", "h200_sxm", "sglang", "fp8");
     kvc_engine_recipe_of(&r, &how);
     assert_int_equal(how.requests, 5);
+    assert_false(how.experts_dealt);
+    r = row_of("MiniMax-M2.5", "b200_sxm", "vllm", "fp8");
+    r.measured = 20260311; /* --enable-expert-parallel whatever EP_SIZE */
+    kvc_engine_recipe_of(&r, &how);
+    assert_true(how.experts_dealt);
+    r.measured = 20260403;
+    kvc_engine_recipe_of(&r, &how);
+    assert_false(how.experts_dealt);
 }
 
 static void sglang_listens_less_often_to_many(void **state)

@@ -26,7 +26,7 @@ chosen by source, model, system, backend and day, never by what was measured:
 
 | rows | client | engine |
 |---|---|---|
-| InferenceX (dumps, `db-dump`) | ten requests a client; lengths uniform in 80 to 100 % of those named, as `bench_serving` draws them after seed 0 | options of the launch script of that model, GPU, backend and day: tokens a step, sequences at most, share of memory, KV format; TensorRT-LLM takes whole prompts, and holds them back for 20 steps or 90 % of a full step with Llama-3.1-70B 1024/1024 below tp 8 (`batch_wait_*`), SGLang looks for requests every 10 or 30 decode steps (`scheduler-recv-interval`); kernels where the script names them: DeepSeek's experts on B200 (DeepGEMM in 2025, TensorRT-LLM's own in 2026) and products with SGLang (FlashInfer); GLM-5 on H200 five requests a client |
+| InferenceX (dumps, `db-dump`) | ten requests a client; lengths uniform in 80 to 100 % of those named, as `bench_serving` draws them after seed 0 | options of the launch script of that model, GPU, backend and day: tokens a step, sequences at most, share of memory, KV format; TensorRT-LLM takes whole prompts, and holds them back for 20 steps or 90 % of a full step with Llama-3.1-70B 1024/1024 below tp 8 (`batch_wait_*`), SGLang looks for requests every 10 or 30 decode steps (`scheduler-recv-interval`); kernels where the script names them: DeepSeek's experts on B200 (DeepGEMM in 2025, TensorRT-LLM's own in 2026) and products with SGLang (FlashInfer); experts dealt to the GPUs where it says so (MiniMax-M2.5 fp8 on B200 until March 2026); GLM-5 on H200 five requests a client |
 | NVIDIA's own (`aic-auto-gap-analysis`) | ten requests a client, lengths all alike (`genai-perf`, deviation 0) | as aiconfigurator's generator for benchmarks sets them: TensorRT-LLM batch + input + 1500 tokens a step, SGLang mixes prefill and decode; as many sequences as clients. With Llama-3.1-8B on TensorRT-LLM one fewer: a client that always waits is the only thing that explains a TTFT of generation time / clients; this one is read off the rows, not stated |
 | disaggregated | as InferenceX | 8192 tokens or one prompt a prefill step; only rows that state how many workers there were |
 
@@ -67,6 +67,8 @@ Where it falls short:
   fitted to models with sparse or linear attention.
 - DeepSeek with TensorRT-LLM: experts dealt to the ranks (DeepGEMM, 2025) are 15 to 37 % too fast; with 2026's kernels TPOT is 15 % too fast; TTFT from
   64 clients on at 8192/1024 is 1.5 s short, on H200 3 s, where a token takes 30 % less than predicted: as if fewer ran at once, by no stated limit.
+- DeepSeek nvfp4 with attention data parallelism on TensorRT-LLM: its script says CUTLASS, whose tables make TPOT 33 % too slow; TensorRT-LLM's own
+  kernel, taken here, is 6 % too fast. What CUTLASS takes behind an exchange of tokens was not measured.
 - Where KV is short, vLLM and SGLang preempt; here their running requests hold half of their output's room, the mean of a long run, and nobody is preempted.
 - Guessing tokens ahead is not modelled: such rows, and disaggregated ones that may do so without a label, are predicted too slow.
 - B300 and GB300 have no kernel tables: B200's, as shares of their own peaks.

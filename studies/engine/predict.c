@@ -38,6 +38,8 @@ bool kvc_engine_configure(const struct kvc_engine_row *r, struct kvc_step_config
         c->ep = r->moe_ep;
     struct kvc_engine_recipe how;
     kvc_engine_recipe_of(r, &how);
+    if (how.experts_dealt)
+        c->ep = r->tp;
     c->quantise_apart = how.quantise_apart;
     c->experts_kernel = how.experts_kernel;
     c->narrow_experts = how.narrow_experts;

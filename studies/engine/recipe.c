@@ -162,6 +162,10 @@ static void inferencex(const struct kvc_engine_row *r, struct kvc_engine_recipe 
     /* VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8=1 */
     out->narrow_experts = is(r->backend, "vllm") && is(r->model, "gpt-oss-120b") &&
                           begins(r->system, "b200");
+    /* minimaxm2.5_fp8_b200.sh @07e171a: --enable-expert-parallel from an EP_SIZE of 1 on */
+    out->experts_dealt = begins(r->model, "MiniMax-M2.5") && is(r->backend, "vllm") &&
+                         begins(r->system, "b200") && is(r->precision, "fp8") && r->measured &&
+                         r->measured < 20260328;
     if (begins(r->model, "GLM-5") && begins(r->system, "h200"))
         out->requests = 5; /* num_prompts=$((CONC * 5)) */
     out->experts_kernel = experts_kernel(r);

@@ -16,6 +16,7 @@ struct kvc_engine_recipe {
     /* as in struct kvc_step_config; experts_kernel is static or NULL */
     const char *experts_kernel;
     bool quantise_apart, narrow_experts, foreign_products, graphed_prefill;
+    bool experts_dealt; /* whole to the GPUs, whatever the row's label says */
     uint32_t captured_tokens;
     struct kvc_batching batching;
 };
