@@ -53,7 +53,9 @@ static void put_main_part(struct kvc_text *t, const struct kvc_result *r)
 static void put_ttft(struct kvc_text *t, const struct kvc_findings *f, const struct kvc_result *r)
 {
     if (!r->ttft_ms.count) {
-        kvc_text_add(t, "No request got a first token, so there is no TTFT to tell.");
+        kvc_text_add(t, r->arrived && !r->measured
+                            ? "All requests came within the warm-up, so there is no TTFT to tell."
+                            : "No request got a first token, so there is no TTFT to tell.");
         return;
     }
     kvc_text_addf(t, "TTFT is %s at the median and %s at the 99th percentile",

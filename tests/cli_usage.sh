@@ -69,6 +69,10 @@ expect "a refused ep" 2 "^kvcast: cluster.ep: " $on --cluster.ep 2
 expect "refused weights" 2 "^kvcast: weights_dtype: " $on --weights_dtype nvfp4
 expect "a refused backend" 2 "^kvcast: engine.backend: " $on --gpu mi300x --engine.backend trtllm
 expect "refused keys together" 2 "^kvcast: engine.cold: " $on --engine.cold true --cluster.dp 2
+expect "a budget whose activations leave no room" 2 "engine.max_batched_tokens, whose activations" \
+    $on --engine.max_batched_tokens 16777216
+"$kvcast" $on --no-bounds --quiet --warmup 1h 2>"$dir/err" | grep -q 'All requests came within the warm-up'
+report $? "a warm-up beyond the log is called so"
 expect "a model that does not fit" 2 "^kvcast: model: .* does not fit" $on --model llama-3.1-405b
 printf '{"model": "llama-3.1-8b", "cluster": {"gpu": "h100-sxm", "tp": 3}}\n' >"$dir/v.json"
 expect "a file's tp" 3 "v.json:cluster.tp: 3 does not divide" replay "$dir/v.json" "$dir/log.jsonl"

@@ -81,7 +81,8 @@ static enum kvc_status share_out_room(struct kvc_engine *e, const struct kvc_ste
         return kvc_fail_at(err, KVC_ERR_INPUT, NULL, 0, "model",
                            "%s does not fit: no memory for KV cache is left on %u x %s after the "
                            "weights; raise cluster.tp, cluster.pp or "
-                           "engine.gpu_memory_utilization, or take a smaller weights_dtype",
+                           "engine.gpu_memory_utilization, or take a smaller weights_dtype or "
+                           "engine.max_batched_tokens, whose activations count too",
                            config->llm->name, config->tp * config->pp, config->gpu->name);
     *pages -= 1; /* vLLM keeps one block as the null block */
     return KVC_OK;
