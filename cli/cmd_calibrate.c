@@ -92,56 +92,116 @@ static enum kvc_status write_profile(const struct kvc_kernel_calibration *c, con
 
 /* ---- host constants ---- */
 
-/* source: of a profile's figure; NULL: just the number. */
-static void put_constant(struct kvc_json *j, const char *key, double value, double error,
+static const char *const constant_keys[KVC_ENGINE_CONSTANTS] = {
+    "host_per_step_ns", "host_per_sequence_ns", "host_per_prefill_step_ns", "front_end_ns",
+    "front_end_token_ns"};
+
+/* "host time per step: not told by these measurements: .."; false: no memory. */
+static bool words_of(const struct kvc_fit_constant *c, const char *indent, struct kvc_text *out)
+{
+    const struct kvc_measured_fit one = {.n_constants = 1, .constant = {*c}};
+
+    kvc_measured_fit_words(&one, indent, out);
+    return !out->failed;
+}
+
+/* source: of a profile's figure; NULL: just the numbers. */
+static bool put_constant(struct kvc_json *j, const char *key, const struct kvc_fit_constant *c,
                          const char *source)
 {
+    struct kvc_text words = {0};
+    bool fine = words_of(c, "", &words);
+
+    if (words.len)
+        words.buf[words.len - 1] = '\0'; /* the line's end */
     kvc_json_open_object(j, key);
-    kvc_json_double(j, "value", value);
+    kvc_json_double(j, "value", c->value);
     if (source) {
         kvc_json_string(j, "kind", "fitted");
         kvc_json_string(j, "source", source);
     }
-    kvc_json_double(j, "standard_error", error);
+    kvc_json_double(j, "standard_error", c->error);
+    if (fine && !c->told)
+        kvc_json_string(j, "not_told", words.buf);
+    kvc_json_close(j);
+    kvc_text_clear(&words);
+    return fine;
+}
+
+static void put_cover(struct kvc_json *j, const char *key, const struct kvc_band_cover *c)
+{
+    kvc_json_open_object(j, key);
+    kvc_json_u64(j, "rows", c->rows);
+    kvc_json_u64(j, "configurations", c->configurations);
+    kvc_json_double(j, "ttft_covered", c->ttft);
+    kvc_json_double(j, "tpot_covered", c->tpot);
     kvc_json_close(j);
 }
 
-static void put_band(struct kvc_json *j, const struct kvc_engine_band *b)
+static void put_band(struct kvc_json *j, const struct kvc_engine_band *b, const char *of)
 {
-    kvc_json_open_object(j, b->regime);
-    kvc_json_u64(j, "rows", b->rows);
+    char gpus[32 * KVC_BAND_GPUS] = " ";
+
+    for (size_t i = 0; i < b->n_gpus; i++)
+        snprintf(gpus + strlen(gpus), sizeof gpus - strlen(gpus), "%.30s ", b->gpu[i]);
+    kvc_json_open_object(j, of);
     kvc_json_double(j, "ttft_low", b->band.ttft_low);
     kvc_json_double(j, "ttft_high", b->band.ttft_high);
     kvc_json_double(j, "tpot_low", b->band.tpot_low);
     kvc_json_double(j, "tpot_high", b->band.tpot_high);
+    kvc_json_string(j, "carried",
+                    b->flags == (KVC_STEP_PAST | KVC_STEP_OUTSIDE)
+                        ? " prefill_behind_past outside_tables "
+                    : b->flags == KVC_STEP_PAST    ? " prefill_behind_past "
+                    : b->flags == KVC_STEP_OUTSIDE ? " outside_tables "
+                                                   : " ");
+    kvc_json_string(j, "borrowed_on", gpus);
+    kvc_json_open_object(j, "left_out"); /* one configuration after the other */
+    put_cover(j, "all", &b->all);
+    put_cover(j, "without_flags", &b->plain);
+    put_cover(j, "prefill_behind_past", &b->flagged[0]);
+    put_cover(j, "outside_tables", &b->flagged[1]);
+    put_cover(j, "borrowed_kernels", &b->flagged[2]);
+    put_cover(j, "shape_between_tables", &b->flagged[3]);
+    kvc_json_close(j);
     kvc_json_close(j);
 }
 
-static void put_constants(struct kvc_json *j, const char *backend,
-                          const struct kvc_engine_constants *c, const char *source)
+/* Of a profile what is told; replays take no front end per token. */
+static enum kvc_status put_constants(struct kvc_json *j, const char *backend,
+                                     const struct kvc_engine_constants *c, const char *source,
+                                     struct kvc_error *err)
 {
+    bool fine = true;
+
     kvc_json_open_object(j, NULL);
     kvc_json_string(j, "backend", backend);
     if (!source)
         kvc_json_u64(j, "rows", c->rows);
-    put_constant(j, "host_per_step_ns", c->host.step_ns, c->error.step_ns, source);
-    put_constant(j, "host_per_sequence_ns", c->host.sequence_ns, c->error.sequence_ns, source);
-    put_constant(j, "host_per_prefill_step_ns", c->host.prefill_ns, c->error.prefill_ns, source);
-    put_constant(j, "front_end_ns", c->host.front_ns, c->error.front_ns, source);
-    if (!source) { /* replays take neither */
-        put_constant(j, "front_end_token_ns", c->host.front_token_ns, c->error.front_token_ns,
-                     NULL);
-        kvc_json_open_object(j, "bands");
-        for (size_t i = 0; i < 3; i++)
-            if (c->band[i].rows)
-                put_band(j, &c->band[i]);
-        kvc_json_close(j);
+    for (size_t i = 0; i < KVC_ENGINE_CONSTANTS; i++)
+        if (!source || (c->constant[i].told && i < KVC_ENGINE_CONSTANTS - 1))
+            fine &= put_constant(j, constant_keys[i], &c->constant[i], source);
+    if (!source) {
+        put_band(j, &c->band, "band");
+        put_band(j, &c->carried, "band_of_carried");
     }
     kvc_json_close(j);
+    return fine ? KVC_OK : kvc_fail_nomem(err);
+}
+
+/* Beside a profile: what is not in it. */
+static void print_untold(const char *backend, const struct kvc_engine_constants *c)
+{
+    struct kvc_text words = {0};
+
+    for (size_t i = 0; i < KVC_ENGINE_CONSTANTS; i++)
+        if (!c->constant[i].told && words_of(&c->constant[i], "", &words))
+            fprintf(stderr, "%s, %s", backend, words.buf);
+    kvc_text_clear(&words);
 }
 
 static enum kvc_status put_engines(struct kvc_json *j, const struct kvc_engine_validation *v,
-                                   const char *file, struct kvc_error *err)
+                                   const char *file, bool quiet, struct kvc_error *err)
 {
     enum kvc_status status = KVC_OK;
 
@@ -154,7 +214,9 @@ static enum kvc_status put_engines(struct kvc_json *j, const struct kvc_engine_v
         snprintf(source, sizeof source, "robust fit to %zu engine rows (%.100s)", c.rows,
                  file ? file : "");
         if (status == KVC_OK)
-            put_constants(j, backend, &c, file ? source : NULL);
+            status = put_constants(j, backend, &c, file ? source : NULL, err);
+        if (status == KVC_OK && file && !quiet)
+            print_untold(backend, &c);
     }
     kvc_json_close(j);
     return status;
@@ -177,7 +239,8 @@ static int run_rows(struct kvc_cli *cli, const char *out)
     if (status != KVC_OK)
         return kvc_cli_fail(cli, &err);
     kvc_cli_json_begin(&j, out ? KVC_PROFILE_SCHEMA : "kvcast.calibrate.rows.v1");
-    status = put_engines(&j, &v, out ? (slash ? slash + 1 : path) : NULL, &err);
+    status = put_engines(&j, &v, out ? (slash ? slash + 1 : path) : NULL, kvc_cli_quiet(cli),
+                         &err);
     if (status != KVC_OK && !err.file[0])
         snprintf(err.file, sizeof err.file, "%s", path);
     kvc_engine_validation_clear(&v);

@@ -267,6 +267,7 @@ enum {
     /* a head size, window, format, kind of layer, expert shape or number of GPUs that was not
      * measured with this engine and GPU */
     KVC_STEP_SHAPE = 8,
+    KVC_STEP_FAR = 16, /* OUTSIDE by more than twice */
 };
 uint32_t kvc_step_flags(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
                         size_t n_chunks, uint32_t n_decode, uint64_t decode_context);
@@ -278,13 +279,12 @@ struct kvc_step_range {
 };
 const struct kvc_step_range *kvc_step_range(const struct kvc_step_model *model);
 
-/* Factors of the 80 % band of this regime and what they rest on. flags of the estimates widen
- * it. */
+/* Factors of the engine's 80 % band and what they rest on. Flags of the estimates widen it that
+ * the rows behind it did not carry. */
 struct kvc_time_band {
     double ttft_low, ttft_high, tpot_low, tpot_high; /* factors: 0.8, 1.25 .. */
     const char *source;
     const char *widened; /* why it is wider than its source says; NULL: it isn't */
-    const char *regime;  /* dense, moe or assumed: what the step model rests on */
 };
 void kvc_step_band(const struct kvc_step_model *model, uint32_t flags, struct kvc_time_band *out);
 

@@ -363,15 +363,14 @@ static void show_prices(struct show *s)
     close_profile(s);
 }
 
-static void show_band(struct show *s, const char *key, const char *label,
-                      const struct kvc_time_band *b)
+static void show_band(struct show *s, const struct kvc_time_band *b)
 {
     if (!s->json) {
-        kvc_text_addf(&s->text, "  %-26s TTFT x %g to %g, TPOT x %g to %g; %s\n", label,
+        kvc_text_addf(&s->text, "  %-26s TTFT x %g to %g, TPOT x %g to %g; %s\n", "80 % band",
                       b->ttft_low, b->ttft_high, b->tpot_low, b->tpot_high, b->source);
         return;
     }
-    kvc_json_open_object(&s->j, key);
+    kvc_json_open_object(&s->j, "band");
     kvc_json_double(&s->j, "ttft_low", b->ttft_low);
     kvc_json_double(&s->j, "ttft_high", b->ttft_high);
     kvc_json_double(&s->j, "tpot_low", b->tpot_low);
@@ -424,9 +423,7 @@ static void show_engine(struct show *s, const struct kvc_engine_profile *e)
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
         figure(s, figures[i].key, figures[i].label, figures[i].figure, figures[i].divide,
                figures[i].unit);
-    show_band(s, "band_dense", "80 % band, dense models", &e->dense);
-    show_band(s, "band_moe", ".. models with experts", &e->moe);
-    show_band(s, "band_assumed", ".. kernels not measured", &e->assumed);
+    show_band(s, &e->band);
     close_profile(s);
 }
 

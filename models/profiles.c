@@ -190,19 +190,23 @@ static bool read_link(const struct kvc_jval *v, struct kvc_link_profile *l)
            l->latency_ns.source && l->per_op_ns.source;
 }
 
-static bool read_band(const struct kvc_jval *engine, const char *regime, struct kvc_time_band *b)
+static bool read_band(const struct kvc_jval *engine, struct kvc_engine_profile *e)
 {
-    const struct kvc_jval *bands = kvc_jval_member(engine, "bands");
-    const struct kvc_jval *v = bands ? kvc_jval_member(bands, regime) : NULL;
+    const struct kvc_jval *v = kvc_jval_member(engine, "band");
+    const char *carried = v ? kvc_profile_string(v, "carried") : NULL;
+    struct kvc_time_band *b = &e->band;
 
-    if (!v)
+    if (!carried)
         return false;
+    e->band_flags = (strstr(carried, " prefill_behind_past ") ? KVC_STEP_PAST : 0u) |
+                    (strstr(carried, " outside_tables ") ? KVC_STEP_OUTSIDE : 0u);
+    e->band_gpus = kvc_profile_string(v, "borrowed_on");
     b->ttft_low = kvc_profile_number(v, "ttft_low", 0);
     b->ttft_high = kvc_profile_number(v, "ttft_high", 0);
     b->tpot_low = kvc_profile_number(v, "tpot_low", 0);
     b->tpot_high = kvc_profile_number(v, "tpot_high", 0);
     b->source = kvc_profile_string(v, "source");
-    return b->source && b->ttft_low > 0 && b->ttft_high >= 1 && b->tpot_low > 0 &&
+    return e->band_gpus && b->source && b->ttft_low > 0 && b->ttft_high >= 1 && b->tpot_low > 0 &&
            b->tpot_high >= 1;
 }
 
@@ -229,8 +233,7 @@ static bool read_engine(const struct kvc_jval *v, struct kvc_engine_profile *e)
            kvc_profile_figure(v, "captured_tokens", &e->captured_tokens) &&
            kvc_profile_figure(v, "custom_allreduce_max_bytes", &e->custom_allreduce_max_bytes) &&
            kvc_profile_figure(v, "memory_overhead_bytes", &e->memory_overhead_bytes) &&
-           read_band(v, "dense", &e->dense) && read_band(v, "moe", &e->moe) &&
-           read_band(v, "assumed", &e->assumed);
+           read_band(v, e);
 }
 
 static bool read_prices(const struct kvc_jval *v, struct kvc_prices *p)

@@ -21,7 +21,9 @@ struct kvc_engine_profile {
     struct kvc_figure compile_ns; /* of a kernel that a step is the first to use; 0: none is left */
     struct kvc_figure elementwise_launch_ns, elementwise_bandwidth;
     struct kvc_figure custom_allreduce_max_bytes, memory_overhead_bytes;
-    struct kvc_time_band dense, moe, assumed;
+    struct kvc_time_band band; /* of rows .. */
+    uint32_t band_flags;       /* .. that carry these, KVC_STEP_PAST and KVC_STEP_OUTSIDE .. */
+    const char *band_gpus;     /* .. and borrowed kernels on these GPUs, each name in spaces */
 };
 
 const struct kvc_engine_profile *kvc_engine_find(const char *backend); /* NULL when unknown */

@@ -5,12 +5,16 @@
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_multifit_nlinear.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
 
-#define ROUNDS 3     /* of weighing */
-#define ITERATIONS 8 /* in each */
+#define ROUNDS 2     /* of weighing */
+#define ITERATIONS 4 /* in each */
+#define WIDEST 0.2   /* share of a constant that a search moves it by at first .. */
+#define NARROWEST 0.03 /* .. and at last */
+#define LEAST 0.05   /* of its start: constants below move as if they were as large */
 
 struct fit {
     kvc_residuals_fn fn;
@@ -52,6 +56,58 @@ static int weigh(const gsl_vector *z, struct fit *f, double scale, gsl_vector *w
         gsl_vector_set(weight, i, 1 / (1 + r * r));
     }
     return status;
+}
+
+/* Cauchy's, which the weights stand for. */
+static double cost_of(struct fit *f, const double *x, double scale)
+{
+    double sum = 0;
+
+    if (!f->fn(f->user, x, f->residual))
+        return INFINITY;
+    for (size_t i = 0; i < f->n; i++)
+        sum += log1p(f->residual[i] / scale * (f->residual[i] / scale));
+    return sum;
+}
+
+/* Takes constant i by so much of itself to where it costs less. */
+static bool takes(struct fit *f, double *x, size_t i, double share, double scale, double *cost)
+{
+    double old = x[i], c;
+
+    x[i] = fmax(0, old + share * fmax(old, LEAST * f->start[i]));
+    c = x[i] != old ? cost_of(f, x, scale) : INFINITY;
+    if (c < *cost) {
+        *cost = c;
+        return true;
+    }
+    x[i] = old;
+    return false;
+}
+
+/* Residuals that move in jumps lead slopes astray: what they end at is searched around, constant by
+ * constant and along what has helped, in ever smaller steps. */
+static void polish(struct fit *f, double *x, double scale)
+{
+    double cost = cost_of(f, x, scale), from[KVC_ROBUST_MOST], on[KVC_ROBUST_MOST];
+
+    for (double share = WIDEST; share > NARROWEST;) {
+        bool better = false;
+        memcpy(from, x, f->n_x * sizeof *x);
+        for (size_t i = 0; i < f->n_x; i++)
+            better |= takes(f, x, i, share, scale, &cost) || takes(f, x, i, -share, scale, &cost);
+        if (!better) {
+            share /= 2;
+            continue;
+        }
+        for (size_t i = 0; i < f->n_x; i++)
+            on[i] = fmax(0, 2 * x[i] - from[i]);
+        double c = cost_of(f, on, scale);
+        if (c < cost) {
+            cost = c;
+            memcpy(x, on, f->n_x * sizeof *x);
+        }
+    }
 }
 
 static void errors_of(const struct fit *f, gsl_multifit_nlinear_workspace *w, const gsl_vector *z,
@@ -100,7 +156,7 @@ enum kvc_status kvc_robust_fit(kvc_residuals_fn fn, void *user, size_t n, double
 
     for (size_t i = 0; i < n_x; i++)
         start[i] = x[i] > 0 ? x[i] : 1;
-    p.h_df = 1e-2; /* the closed loop's schedule moves in steps */
+    p.h_df = 1e-1; /* the closed loop's schedule moves in steps */
     gsl_error_handler_t *handler = gsl_set_error_handler_off();
     gsl_multifit_nlinear_workspace *w =
         gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &p, n, n_x);
@@ -113,6 +169,7 @@ enum kvc_status kvc_robust_fit(kvc_residuals_fn fn, void *user, size_t n, double
         for (size_t i = 0; i < n_x; i++)
             x[i] = constant(&f, z, i);
         errors_of(&f, w, z, covariance, error);
+        polish(&f, x, scale);
     }
     gsl_multifit_nlinear_free(w);
     gsl_vector_free(z);

@@ -3,6 +3,7 @@
 #include "models/step_model.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -244,10 +245,13 @@ static bool kernels_known(const struct kvc_step_model *m)
 /* Rows that are left out at the small end are told about as well as others (docs/models.md):
  * nothing is said of less than this share below the first. */
 #define BELOW 4
+#define FAR 2 /* times beyond the last one, no engine row tells of it either */
 
-static bool outside(uint64_t x, uint64_t least, uint64_t most)
+static uint32_t outside(uint64_t x, uint64_t least, uint64_t most)
 {
-    return x && (x > most || x * BELOW < least);
+    return x / FAR > most                         ? KVC_STEP_OUTSIDE | KVC_STEP_FAR
+           : x && (x > most || x * BELOW < least) ? KVC_STEP_OUTSIDE
+                                                  : 0;
 }
 
 uint32_t kvc_step_flags(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
@@ -255,20 +259,17 @@ uint32_t kvc_step_flags(const struct kvc_step_model *model, const struct kvc_chu
 {
     const struct kvc_step_range *least = &model->least, *most = &model->range;
     uint64_t tokens = tokens_of(chunks, n_chunks, n_decode), stages = model->stages;
-    uint32_t flags = 0;
-    bool beyond = outside(tokens, least->tokens, most->tokens * stages) ||
-                  outside(n_decode, least->sequences, most->sequences * stages) ||
-                  decode_context > n_decode * most->context ||
-                  (decode_context && decode_context * BELOW < n_decode * least->context) ||
-                  decode_context / stages > most->contexts;
+    uint32_t flags =
+        outside(tokens, least->tokens, most->tokens * stages) |
+        outside(n_decode, least->sequences, most->sequences * stages) |
+        outside(decode_context, n_decode * least->context, n_decode * most->context) |
+        outside(decode_context / stages, 0, most->contexts);
 
     for (size_t i = 0; i < n_chunks; i++) {
         if (chunks[i].past)
             flags |= KVC_STEP_PAST;
-        beyond |= outside(chunks[i].tokens, least->chunk, most->chunk * stages);
+        flags |= outside(chunks[i].tokens, least->chunk, most->chunk * stages);
     }
-    if (beyond)
-        flags |= KVC_STEP_OUTSIDE;
     if (!model->measured || model->borrowed)
         flags |= KVC_STEP_BORROWED;
     if (!kernels_known(model))
@@ -285,31 +286,36 @@ static void widen(struct kvc_time_band *b, double ttft, double tpot, const char 
     b->widened = why;
 }
 
+/* Whether the rows behind the band have borrowed kernels on this GPU. */
+static bool borrows_as_rows(const struct kvc_step_model *m)
+{
+    char name[64];
+
+    snprintf(name, sizeof name, " %s ", m->gpu.id);
+    return strstr(m->engine.band_gpus, name) != NULL;
+}
+
 #define TABLES_OFF 10 /* percent; what tables miss up to there is in the bands of served runs */
 
 /* How much wider is assumed: the form of a past held to 6..10 % of attention on RTX PRO 6000, and
  * attention is a part of a prefill; beyond the tables nothing is known. */
 void kvc_step_band(const struct kvc_step_model *model, uint32_t flags, struct kvc_time_band *out)
 {
-    bool known = kernels_known(model) &&
-                 model->weights != KVC_FP8_BLOCK && /* its table is another backend's */
-                 !model->llm.kv_lora_rank && !model->llm.linear_layers && model->dp == 1 &&
-                 model->stages == 1;
+    uint32_t carried = model->engine.band_flags;
 
-    *out = !known              ? model->engine.assumed
-           : model->llm.experts ? model->engine.moe
-                                : model->engine.dense;
-    out->regime = !known ? "assumed" : model->llm.experts ? "moe" : "dense";
-    if (!model->measured || model->borrowed)
+    *out = model->engine.band;
+    if ((!model->measured || model->borrowed) && !borrows_as_rows(model))
         widen(out, 1.25, 1.25, "another GPU's kernels, as shares of this one's peaks");
     double off = kvc_kernels_users_off(model->kernels);
     if (off > TABLES_OFF)
         widen(out, 1 + off / 100, 1 + off / 100,
               "kernels of the profile, by what they miss of shapes left out");
-    if (flags & KVC_STEP_OUTSIDE)
+    if (flags & KVC_STEP_FAR || flags & KVC_STEP_OUTSIDE & ~carried)
         widen(out, 1.25, 1.25, "tokens, sequences or context beyond the measured tables");
-    else if (flags & KVC_STEP_PAST)
+    else if (flags & KVC_STEP_PAST & ~carried)
         widen(out, 1.1, 1, "prefill behind cached tokens, which no kernel table covers");
+    if (model->dp > 1)
+        widen(out, 1.25, 1.25, "data-parallel ranks, which no row of the band has");
     if (model->stages > 1)
         widen(out, 1.25, 1.25, "pipeline stages, which no public run was found to be held against");
 }

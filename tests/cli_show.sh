@@ -56,7 +56,7 @@ for figure in front_end_ns host_per_sequence_ns kv_load_ns; do
         [ "$(engine $figure)" -eq "$(profile $figure)" ]
 done
 check "figures for people have their unit" has 'front end, a request .* ms .*fitted' show engine vllm
-check "bands name their rows" has '80 % band, dense .*TTFT x .*TPOT x .* rows' show engine vllm
+check "bands name their rows" has '80 % band .*TTFT x .*TPOT x .* rows' show engine vllm
 check "KV formats say what stays bf16" has 'turboquant_k8v4 .*stay bf16' show kv
 check "an unknown name gets the nearest one" fails 2 "did you mean 'h100_sxm'" show hardware h100sxm
 check "an unknown kind lists the known ones" fails 2 'hardware, model, engine, preset, price, link' show bogus

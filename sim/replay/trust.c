@@ -274,13 +274,13 @@ static void warn_kernels(struct notes *n, const struct kvc_engine *e, uint32_t f
              "Requests or steps of this run are beyond what the kernels were measured for (%" PRIu64
              " tokens of context, %" PRIu64 " of all that decode, %" PRIu64 " new ones of a prompt "
              "in a step, %" PRIu64 " tokens and %" PRIu64 " decoding sequences a step): times are "
-             "extrapolated, and the bands wider.",
+             "extrapolated.",
              range->context, range->contexts, range->chunk, range->tokens, range->sequences);
     if (flags & KVC_STEP_SHAPE)
         warn(n, "kernels_between",
              "A head size, window, format, kind of layer, expert shape or number of GPUs of this "
              "run was not measured with this engine and GPU: times are taken from the nearest or a "
-             "closed form, and the bands are those of assumed times.");
+             "closed form.");
     char text[256];
     if (kvc_slower_weights(e, n->r, text, sizeof(text)))
         warn(n, "slower_weights", "%s", text);
@@ -289,7 +289,7 @@ static void warn_kernels(struct notes *n, const struct kvc_engine *e, uint32_t f
     if (flags & KVC_STEP_PAST)
         warn(n, "prefill_past",
              "Prefill behind cached tokens is in no public kernel table of these GPUs: its "
-             "attention is extrapolated, and the band of TTFT wider.");
+             "attention is extrapolated.");
 }
 
 static void bands(const struct kvc_engine *e, uint32_t flags, struct kvc_result *r)

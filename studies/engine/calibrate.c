@@ -9,11 +9,11 @@
 #include "models/robust_fit.h"
 #include "studies/engine/predict.h"
 
-#define LEAST_ROWS 3       /* two figures each, four constants */
+#define LEAST_ROWS 3       /* two figures each, five constants */
 #define A_GROUP 8          /* rows of each group that a fit looks at */
 #define SCALE 0.15         /* of residuals (logarithms): beyond it a row counts less and less */
 #define TTFT_WEIGHT 0.5    /* against TPOT */
-#define CONSTANTS 5        /* of struct kvc_host_costs */
+#define TOLD 0.5           /* largest error, as a share of the constant or the profile's */
 #define MOST_TTFT_MS 20000 /* longer ones tell of queues, not of the host */
 
 struct fit {
@@ -21,6 +21,7 @@ struct fit {
     struct kvc_engine_models models;
     size_t *row, *model; /* [n] */
     size_t n;
+    struct kvc_fit_constant *constant; /* [KVC_ENGINE_CONSTANTS] */
 };
 
 static struct kvc_host_costs costs(const double *x)
@@ -28,11 +29,15 @@ static struct kvc_host_costs costs(const double *x)
     return (struct kvc_host_costs){x[0], x[1], x[2], x[3], x[4]};
 }
 
+/* x: of the constants that are told. */
 static bool residuals(void *user, const double *x, double *out)
 {
     const struct fit *f = user;
-    const struct kvc_host_costs host = costs(x);
+    double all[KVC_ENGINE_CONSTANTS];
 
+    for (size_t i = 0; i < KVC_ENGINE_CONSTANTS; i++)
+        all[i] = f->constant[i].told ? *x++ : f->constant[i].base;
+    const struct kvc_host_costs host = costs(all);
     for (size_t i = 0; i < f->n; i++) {
         const struct kvc_engine_row *r = &f->v->rows.row[f->row[i]];
         struct kvc_engine_prediction p = {0};
@@ -80,66 +85,125 @@ static enum kvc_status choose(struct fit *f, const char *backend, struct kvc_err
     return status;
 }
 
-/* ---- bands: what was measured as a share of what is predicted, with the fitted constants ---- */
+/* ---- constants ---- */
 
-struct shares {
-    double *ttft, *tpot; /* [rows] */
-    size_t n;
-};
-
-static enum kvc_status gather(struct fit *f, const char *backend, const struct kvc_host_costs *host,
-                              const char *regime, struct shares *out, struct kvc_error *err)
+static void begin(struct fit *f, const struct kvc_engine_profile *e)
 {
-    const struct kvc_engine_validation *v = f->v;
+    /* what they are, roughly */
+    static const struct kvc_fit_constant start[KVC_ENGINE_CONSTANTS] = {
+        {.name = "host time per step", .start = 1e5},
+        {.name = "host time per sequence", .start = 1e4},
+        {.name = "host time per step with prefill", .start = 3e6},
+        {.name = "front end", .start = 4e7},
+        {.name = "front end, per token of text", .start = 3e3}};
+    const struct kvc_host_costs host = kvc_engine_host(e);
+    const double base[KVC_ENGINE_CONSTANTS] = {host.step_ns, host.sequence_ns, host.prefill_ns,
+                                               host.front_ns, host.front_token_ns};
+
+    for (size_t i = 0; i < KVC_ENGINE_CONSTANTS; i++) {
+        f->constant[i] = start[i];
+        f->constant[i].base = base[i];
+        f->constant[i].value = start[i].start;
+        f->constant[i].told = true;
+    }
+}
+
+/* The one told least stays as the profile has it; false: all are told. */
+static bool leave_untold(struct fit *f)
+{
+    struct kvc_fit_constant *worst = NULL;
+    double largest = TOLD;
+
+    for (size_t i = 0; i < KVC_ENGINE_CONSTANTS; i++) {
+        struct kvc_fit_constant *c = &f->constant[i];
+        double share = c->error / fmax(c->value, c->base);
+        if (c->told && !(share <= largest)) {
+            largest = share;
+            worst = c;
+        }
+    }
+    if (!worst)
+        return false;
+    worst->told = false;
+    worst->value = worst->base;
+    return true;
+}
+
+/* Fits, and leaves the constants one by one that the rows don't tell. */
+static enum kvc_status fit_constants(struct fit *f, struct kvc_error *err)
+{
     enum kvc_status status = KVC_OK;
 
-    out->n = 0;
-    for (size_t i = 0; i < v->rows.n && status == KVC_OK; i++) {
-        const struct kvc_engine_row *r = &v->rows.row[i];
-        struct kvc_engine_prediction p = v->prediction[i];
-        struct kvc_step_config config;
-        char text[256];
-        size_t at;
-        if (p.group == SIZE_MAX || p.aside || r->kind != KVC_ROW_PLAIN ||
-            strcmp(r->backend, backend) != 0 || (regime && strcmp(p.band.regime, regime) != 0))
-            continue;
-        kvc_engine_configure(r, &config, text);
-        status = kvc_engine_model_find(&f->models, &config, &at, err);
-        if (status == KVC_OK)
-            status = kvc_engine_predict(&f->models.model[at], r, host, &p, err);
-        out->ttft[out->n] = r->ttft_ms / p.ttft_ms;
-        out->tpot[out->n++] = r->tpot_ms / p.tpot_ms;
-    }
+    do {
+        double x[KVC_ENGINE_CONSTANTS], error[KVC_ENGINE_CONSTANTS];
+        struct kvc_fit_constant *of[KVC_ENGINE_CONSTANTS];
+        size_t n = 0;
+        for (size_t i = 0; i < KVC_ENGINE_CONSTANTS; i++)
+            if (f->constant[i].told) {
+                of[n] = &f->constant[i];
+                x[n] = fmax(of[n]->value, 1e-2 * of[n]->start);
+                n++;
+            }
+        if (n == 0)
+            return KVC_OK;
+        status = kvc_robust_fit(residuals, f, 2 * f->n, SCALE, x, error, n, err);
+        for (size_t i = 0; i < n && status == KVC_OK; i++) {
+            of[i]->value = x[i];
+            of[i]->error = error[i];
+        }
+    } while (status == KVC_OK && leave_untold(f));
     return status;
 }
 
-/* What a front end takes does not depend on the kernels' regime: TTFT has one band. */
-static enum kvc_status fit_bands(struct kvc_engine_constants *out, struct fit *f,
-                                 const char *backend, struct kvc_error *err)
+static struct kvc_host_costs fitted_costs(const struct fit *f)
 {
-    static const char *const regimes[] = {"dense", "moe", "assumed"};
-    struct shares s = {kvc_malloc(f->v->rows.n, sizeof *s.ttft),
-                       kvc_malloc(f->v->rows.n, sizeof *s.tpot), 0};
-    enum kvc_status status = s.ttft && s.tpot ? KVC_OK : kvc_fail_nomem(err);
-    double low = 0, high = 0;
+    double x[KVC_ENGINE_CONSTANTS];
 
+    for (size_t i = 0; i < KVC_ENGINE_CONSTANTS; i++)
+        x[i] = f->constant[i].value;
+    return costs(x);
+}
+
+/* ---- the band: what was measured as a share of what is predicted with these constants ---- */
+
+static enum kvc_status hold(struct fit *f, size_t i, const struct kvc_host_costs *host,
+                            struct kvc_band_row *out, struct kvc_error *err)
+{
+    const struct kvc_engine_row *r = &f->v->rows.row[i];
+    struct kvc_engine_prediction p = {0};
+    struct kvc_step_config config;
+    char text[256];
+    size_t at;
+
+    kvc_engine_configure(r, &config, text);
+    enum kvc_status status = kvc_engine_model_find(&f->models, &config, &at, err);
     if (status == KVC_OK)
-        status = gather(f, backend, &out->host, NULL, &s, err);
-    if (status == KVC_OK && s.n) {
-        low = kvc_engine_quantile(s.ttft, s.n, 0.1);
-        high = kvc_engine_quantile(s.ttft, s.n, 0.9);
+        status = kvc_engine_predict(&f->models.model[at], r, host, &p, err);
+    *out = (struct kvc_band_row){r->ttft_ms / p.ttft_ms,
+                                 r->osl > 1 ? r->tpot_ms / p.tpot_ms : 1,
+                                 kvc_engine_configuration(r, &config), r->system, p.flags};
+    return status;
+}
+
+static enum kvc_status fit_band(struct kvc_engine_band *out, struct fit *f,
+                                const struct kvc_host_costs *host, const char *backend,
+                                struct kvc_error *err)
+{
+    const struct kvc_engine_validation *v = f->v;
+    struct kvc_band_row *row = kvc_malloc(v->rows.n, sizeof *row);
+    enum kvc_status status = row ? KVC_OK : kvc_fail_nomem(err);
+    size_t n = 0;
+
+    for (size_t i = 0; i < v->rows.n && status == KVC_OK; i++) {
+        const struct kvc_engine_row *r = &v->rows.row[i];
+        const struct kvc_engine_prediction *p = &v->prediction[i];
+        if (p->group != SIZE_MAX && !p->aside && r->kind == KVC_ROW_PLAIN &&
+            strcmp(r->backend, backend) == 0)
+            status = hold(f, i, host, &row[n++], err);
     }
-    for (size_t i = 0; i < 3 && status == KVC_OK; i++) {
-        out->band[i].regime = regimes[i];
-        status = gather(f, backend, &out->host, regimes[i], &s, err);
-        out->band[i].rows = s.n;
-        if (s.n)
-            out->band[i].band = (struct kvc_time_band){
-                low, high, kvc_engine_quantile(s.tpot, s.n, 0.1),
-                kvc_engine_quantile(s.tpot, s.n, 0.9), NULL, NULL, regimes[i]};
-    }
-    kvc_free(s.ttft);
-    kvc_free(s.tpot);
+    if (status == KVC_OK)
+        status = kvc_engine_band_fit(out, row, n, err);
+    kvc_free(row);
     return status;
 }
 
@@ -147,8 +211,8 @@ enum kvc_status kvc_engine_calibrate(struct kvc_engine_constants *out,
                                      const struct kvc_engine_validation *v, const char *backend,
                                      struct kvc_error *err)
 {
-    struct fit f = {.v = v};
-    double x[CONSTANTS] = {1e5, 1e4, 3e6, 4e7, 3e3}, error[CONSTANTS]; /* what they are, roughly */
+    const struct kvc_engine_profile *engine = kvc_engine_find(backend);
+    struct fit f = {.v = v, .constant = out->constant};
     enum kvc_status status = KVC_OK;
 
     memset(out, 0, sizeof *out);
@@ -159,17 +223,20 @@ enum kvc_status kvc_engine_calibrate(struct kvc_engine_constants *out,
     if (status == KVC_OK)
         status = choose(&f, backend, err);
     if (status == KVC_OK && f.n < LEAST_ROWS)
-        status = kvc_fail(err, KVC_ERR_INPUT, "%zu of its rows of %s are of the half of the "
-                          "configurations that constants are fitted to, and %d are needed at least: "
-                          "give more, of several models or batch sizes", f.n, backend, LEAST_ROWS);
-    if (status == KVC_OK)
-        status = kvc_robust_fit(residuals, &f, 2 * f.n, SCALE, x, error, CONSTANTS, err);
+        status = kvc_fail(err, KVC_ERR_INPUT,
+                          "%zu of its rows of %s are of the half of the configurations that "
+                          "constants are fitted to, and %d are needed at least: give more, of "
+                          "several models or batch sizes", f.n, backend, LEAST_ROWS);
     if (status == KVC_OK) {
-        out->host = costs(x);
-        out->error = costs(error);
+        begin(&f, engine);
         out->rows = f.n;
-        status = fit_bands(out, &f, backend, err);
+        status = fit_constants(&f, err);
     }
+    const struct kvc_host_costs fitted = fitted_costs(&f), carried = kvc_engine_host(engine);
+    if (status == KVC_OK)
+        status = fit_band(&out->band, &f, &fitted, backend, err);
+    if (status == KVC_OK)
+        status = fit_band(&out->carried, &f, &carried, backend, err);
     kvc_engine_models_clear(&f.models);
     kvc_free(f.row);
     kvc_free(f.model);

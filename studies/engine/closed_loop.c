@@ -20,7 +20,8 @@ struct run {
     struct kvc_closed_loop_result *out;
     struct request *r;
     struct kvc_chunk *chunk;
-    uint32_t *decoding;
+    uint32_t *decoding; /* [requests], each comes once; from ended_at on, by their last step */
+    uint32_t ended_at;
     /* filling..admitted have part of their prompt, admitted..received wait in the engine */
     uint32_t n_decoding, filling, admitted, received, sent, ended;
     uint32_t waited, unheard; /* decode steps since prompts could go, since requests were heard */
@@ -36,7 +37,7 @@ static bool start(struct run *x)
 
     x->r = kvc_calloc(l->requests, sizeof *x->r);
     x->chunk = kvc_malloc(l->clients, sizeof *x->chunk);
-    x->decoding = kvc_malloc(l->clients, sizeof *x->decoding);
+    x->decoding = kvc_malloc(l->requests, sizeof *x->decoding);
     if (!x->r || !x->chunk || !x->decoding)
         return false;
     for (uint32_t i = 0; i < l->requests; i++) {
@@ -212,23 +213,33 @@ static void end(struct run *x, const struct request *r)
         x->r[x->sent++].sent_ns = x->now;
 }
 
+static void find_next_end(struct run *x)
+{
+    x->next_end = x->n_decoding ? x->r[x->decoding[x->ended_at]].last_step : UINT64_MAX;
+}
+
 static void end_decodes(struct run *x)
 {
-    uint32_t kept = 0;
-
-    x->next_end = UINT64_MAX;
-    for (uint32_t i = 0; i < x->n_decoding; i++) {
-        const struct request *r = &x->r[x->decoding[i]];
-        if (r->last_step == x->decode_steps) {
-            x->context -= r->input + (uint64_t)r->output;
-            end(x, r);
-            continue;
-        }
-        if (r->last_step < x->next_end)
-            x->next_end = r->last_step;
-        x->decoding[kept++] = x->decoding[i];
+    for (; x->n_decoding; x->n_decoding--) {
+        const struct request *r = &x->r[x->decoding[x->ended_at]];
+        if (r->last_step > x->decode_steps)
+            break;
+        x->ended_at++;
+        x->context -= r->input + (uint64_t)r->output;
+        end(x, r);
     }
-    x->n_decoding = kept;
+    find_next_end(x);
+}
+
+static void decode_too(struct run *x, uint32_t request)
+{
+    uint32_t at = x->ended_at + x->n_decoding++;
+
+    for (; at > x->ended_at &&
+           x->r[x->decoding[at - 1]].last_step > x->r[request].last_step; at--)
+        x->decoding[at] = x->decoding[at - 1];
+    x->decoding[at] = request;
+    x->context += x->r[request].input + 1ull;
 }
 
 /* Those whose prompt is whole have their first token now. */
@@ -243,11 +254,9 @@ static void begin_decodes(struct run *x)
             continue;
         }
         r->last_step = x->decode_steps + r->output - 1;
-        if (r->last_step < x->next_end)
-            x->next_end = r->last_step;
-        x->context += r->input + 1ull;
-        x->decoding[x->n_decoding++] = x->filling;
+        decode_too(x, x->filling);
     }
+    find_next_end(x);
 }
 
 static void step(struct run *x)

@@ -227,11 +227,11 @@ enum kvc_status kvc_engine_predict_disagg(const struct kvc_engine_model *prefill
     return status;
 }
 
-bool kvc_engine_kept_aside(const struct kvc_engine_row *r, const struct kvc_step_config *c)
+uint64_t kvc_engine_configuration(const struct kvc_engine_row *r, const struct kvc_step_config *c)
 {
     char key[4 * KVC_ROW_NAME];
 
     snprintf(key, sizeof key, "%s|%s|%s|%d|%u|%u|%u", c->llm->name, r->system, r->backend,
              (int)c->weights, r->tp, r->isl, r->osl);
-    return kvc_rng_stream(0, key) & 1;
+    return kvc_rng_stream(0, key);
 }

@@ -41,7 +41,8 @@ enum kvc_status kvc_engine_predict_disagg(const struct kvc_engine_model *prefill
                                           const struct kvc_engine_row *r,
                                           const struct kvc_host_costs *host,
                                           struct kvc_engine_prediction *p, struct kvc_error *err);
-/* Which half, the configuration decides; concurrency and the experts' parallel sizes don't. */
-bool kvc_engine_kept_aside(const struct kvc_engine_row *r, const struct kvc_step_config *c);
+/* Of its configuration, which concurrency and the experts' parallel sizes are not of; an odd one's
+ * rows are kept aside. */
+uint64_t kvc_engine_configuration(const struct kvc_engine_row *r, const struct kvc_step_config *c);
 
 #endif

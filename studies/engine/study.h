@@ -3,6 +3,8 @@
 #ifndef KVC_STUDIES_ENGINE_STUDY_H
 #define KVC_STUDIES_ENGINE_STUDY_H
 
+#include "models/measured_fit.h"
+#include "studies/engine/bands.h"
 #include "studies/engine/closed_loop.h"
 #include "studies/engine/rows.h"
 
@@ -70,15 +72,15 @@ void kvc_engine_validation_clear(struct kvc_engine_validation *v);
 /* "met", "missed" or "-" where there is no bar. */
 const char *kvc_engine_verdict(double value, double bar);
 
-/* Host constants of a backend, fitted to rows of v that are not of the half kept aside. */
+#define KVC_ENGINE_CONSTANTS 5 /* of struct kvc_host_costs, in its order */
+
+/* Host constants of a backend, fitted to rows of v that are not of the half kept aside; those that
+ * they don't tell are the engine profile's. */
 struct kvc_engine_constants {
-    struct kvc_host_costs host, error; /* error: standard errors */
-    size_t rows;                       /* fitted to */
-    struct kvc_engine_band {           /* what 80 % of that half lie within, by regime */
-        const char *regime;
-        size_t rows; /* 0: none, and no band */
-        struct kvc_time_band band;
-    } band[3];
+    struct kvc_fit_constant constant[KVC_ENGINE_CONSTANTS]; /* ns */
+    size_t rows; /* fitted to */
+    /* of all plain rows of that half, with these constants and with those of the profile */
+    struct kvc_engine_band band, carried;
 };
 enum kvc_status kvc_engine_calibrate(struct kvc_engine_constants *out,
                                      const struct kvc_engine_validation *v, const char *backend,

@@ -87,7 +87,7 @@ static enum kvc_status one(struct kvc_engine_validation *out, struct kvc_engine_
     p->ep = m->config.ep;
     p->weights = m->config.weights;
     p->kv = m->config.kv;
-    p->aside = kvc_engine_kept_aside(r, &m->config);
+    p->aside = kvc_engine_configuration(r, &m->config) & 1;
     if (r->disagg)
         return kvc_engine_predict_disagg(&models->model[prefill], m, r, &host, p, err);
     status = kvc_engine_predict(m, r, &host, p, err);
