@@ -47,19 +47,18 @@ report $? "without a hybrid manager the windows of half of gpt-oss' layers keep 
 grep -q '"window_kv"' capped.json && ! grep -q '"window_kv"' unified.json
 report $? "and only the first warns of what windows take"
 
-awk 'BEGIN { printf "{\"timestamp\": 0, \"input_length\": 200000, \"output_length\": 10, \"hash_ids\": [0"
-    for (i = 1; i < 391; i++) printf ", %d", i; print "]}" }' >long.jsonl
+awk 'BEGIN { printf "{\"timestamp\": 0, \"input_length\": 300000, \"output_length\": 10, \"hash_ids\": [0"
+    for (i = 1; i < 586; i++) printf ", %d", i; print "]}" }' >long.jsonl
 "$kvcast" replay long.jsonl --model Llama-3.3-70B --gpu h100-sxm --tp 4 --engine.kv_cache_memory 4TB --json --quiet >wide.json
 grep -q kernels_outside wide.json && ! grep -q kernels_outside full.json && grep -q 'beyond the measured tables' wide.json
-report $? "a context beyond the tables is a warning, and its band wider"
+report $? "a context more than twice beyond the tables is a warning, and its band wider"
 # 32 heads over 8 were measured to 65,536 tokens on H100, other shapes to 131,072
 for long in 60000 110000; do
     echo "{\"timestamp\": 0, \"input_length\": $long, \"output_length\": 10, \"hash_ids\": []}" >"$long.jsonl"
     "$kvcast" replay $long.jsonl --model Llama-3.1-8B --gpu h100-sxm --kv_dtype fp8 --json --quiet >$long.json
 done
 width() { sed -n 's/.*"tpot_ms.mean": \[\([0-9.]*\), \([0-9.]*\)\].*/\1 \2/p' "$1" | awk '{ print $2 / $1 }'; }
-grep -q kernels_outside 110000.json && ! grep -q kernels_outside 60000.json &&
-    awk -v a="$(width 60000.json)" -v b="$(width 110000.json)" 'BEGIN { exit !(a > 1 && b > 1.3 * a) }'
+grep -q kernels_outside 110000.json && ! grep -q kernels_outside 60000.json
 report $? "so is one beyond what its own heads were measured for, be others measured further"
 grep -q prefill_past full.json && ! grep -q 'wider for' full.json && ! grep -q prefill_past wide.json
 report $? "prefill behind cached tokens, in no table of Hopper, is a warning; the rows behind vLLM's band have it"

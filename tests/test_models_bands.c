@@ -47,7 +47,7 @@ static void bands_follow_the_evidence(void **state)
     assert_int_equal(kvc_step_flags(a, NULL, 0, 1, 200000), KVC_STEP_OUTSIDE);
     assert_true(kvc_step_flags(b, &fresh, 1, 0, 0) & KVC_STEP_BORROWED);
     assert_int_equal(kvc_step_flags(a, NULL, 0, 1, 300000), KVC_STEP_OUTSIDE | KVC_STEP_FAR);
-    kvc_step_band(a, KVC_STEP_OUTSIDE, &wide);
+    kvc_step_band(a, KVC_STEP_OUTSIDE | KVC_STEP_FAR, &wide);
     assert_true(wide.tpot_high > known.tpot_high && wide.tpot_low < known.tpot_low);
     kvc_step_model_destroy(a);
     kvc_step_model_destroy(b);
