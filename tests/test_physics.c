@@ -86,6 +86,33 @@ static void faster_hardware_is_never_slower(void **state)
         }
 }
 
+static double stretch_ns(const struct kvc_step_model *m, uint32_t n, uint64_t context)
+{
+    struct kvc_decode_cost c;
+
+    kvc_step_decode(m, n, context, &c);
+    return (double)c.c0_q16 / 65536 + (double)c.c1_q40 / 1099511627776.0 * (double)context;
+}
+
+/* Steep where nothing else is: from 64 to 96 tokens of latent attention on L40S. */
+static void nor_are_its_stretches_of_decode_steps(void **state)
+{
+    (void)state;
+    struct kvc_step_model *last = NULL;
+
+    for (double share = 0.6; share < 1.41; share += 0.2) {
+        struct kvc_gpu gpu = *kvc_gpu_find("l40s");
+        gpu.bf16_flops.value *= share;
+        struct kvc_step_model *m = model_on(&gpu, "DeepSeek-R1", 4);
+        for (uint32_t n = 1; last && n <= 64; n *= 2)
+            for (uint64_t context = n; context < 200000; context += 1 + context / 5)
+                assert_true(stretch_ns(m, n, context) <= stretch_ns(last, n, context) + 1);
+        kvc_step_model_destroy(last);
+        last = m;
+    }
+    kvc_step_model_destroy(last);
+}
+
 /* ---- bytes ---- */
 
 static const struct kvc_tier_result *tier(const struct kvc_result *r, const char *name)
@@ -224,6 +251,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(faster_hardware_is_never_slower),
+        cmocka_unit_test(nor_are_its_stretches_of_decode_steps),
         cmocka_unit_test(links_carry_what_tiers_gave_and_took),
         cmocka_unit_test(fp8_kv_loses_short_and_wins_long),
     };
