@@ -90,7 +90,8 @@ double kvc_messages_ns(const struct kvc_messages *m, double bytes);
 struct kvc_moe {
     size_t n;
     struct kvc_kernel_answer kernel[4];
-    double per[4];  /* its tokens for one of the layer's: another shape's rows, a rank's work alike */
+    /* its tokens for one of the layer's: another shape's rows, a rank's work alike */
+    double per[4];
     double octaves; /* to the nearest measured shape */
 };
 /* Experts cut into tp slices, or dealt whole to ep ranks. narrow: 4-bit experts get 8-bit

@@ -69,7 +69,8 @@ static bool fits(const struct kvc_kernel_store *s, const struct kvc_kernel_table
 /* TensorRT-LLM's rows were measured with the tuning kept in a file named after hidden size, width
  * and experts of a rank (collect_moe.py): shapes of two models, and routings of one, that share a
  * name took each other's and ran kernels not tuned for them, up to 7 times as long for the same
- * work of a rank. The engine tunes its own when it starts, so the fastest tells (docs/models.md). */
+ * work of a rank. The engine tunes its own when it starts, so the fastest tells
+ * (docs/models.md). */
 #define UNTUNED 1.5
 
 /* How much longer, over a few batches, a takes than b for so many times the tokens. */

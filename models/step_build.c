@@ -201,8 +201,8 @@ static double allreduce_ns(const struct kvc_step_model *m, const struct parts *p
 
 /* All-reduce where it was not measured. Rounded from aiconfigurator's tables @095f58a: eight H100
  * take 5.4 us in a graph and reach 195 (vLLM's kernel) to 219 GB/s (NCCL) of the link's 450; two
- * L40S 10 of PCIe's 32 (NCCL). Without a switch each rank sends its slices over a link to each peer,
- * twice: eight MI300X reach 317 GB/s of bus bandwidth (RCCL, Azure AI-benchmarking-guide
+ * L40S 10 of PCIe's 32 (NCCL). Without a switch each rank sends its slices over a link to each
+ * peer, twice: eight MI300X reach 317 GB/s of bus bandwidth (RCCL, Azure AI-benchmarking-guide
  * ND_MI300X_v5, fork @3de0c294), which is 0.7 of each link. */
 static void set_allreduce_form(struct kvc_step_model *m)
 {

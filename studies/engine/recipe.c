@@ -179,7 +179,8 @@ static void inferencex(const struct kvc_engine_row *r, struct kvc_engine_recipe 
 }
 
 /* Asynchronous scheduling is vLLM's default from 0.14 on (vllm-project/vllm pull request 27614);
- * InferenceX's scripts ask for it before (async-scheduling: true). NVIDIA's own runs are of 0.12. */
+ * InferenceX's scripts ask for it before (async-scheduling: true). NVIDIA's own runs are of
+ * 0.12. */
 static bool plans_ahead(const struct kvc_engine_row *r)
 {
     return is(r->backend, "vllm") && (r->harvested || r->alike);
