@@ -317,8 +317,9 @@ const struct kvc_cli_command kvc_cmd_calibrate = {
         "predicts other rows.\n"
         "--rows: fits what the host takes per step, per sequence, per step with prefill and per "
         "request, one set a backend, by robust least squares to half of the configurations in "
-        "the file, and prints the constants with their standard errors; with -o they become a "
-        "profile.",
+        "the file, and prints the constants with their standard errors, those that the rows do not "
+        "tell and which stay, and the 80 % band of such times, with what it holds of "
+        "configurations left out; with -o the constants told become a profile.",
     .scenario_keys = true,
     .options = options,
     .outputs = outputs,

@@ -221,6 +221,10 @@ awk 'BEGIN { print "id,silicon_data_source,backend,model_path,system,precision,m
     grep -q 'engine rows (rows.csv)' "$dir/rows.json" &&
     "$kvcast" replay "$dir/run.jsonl" $served --profile "$dir/rows.json" --no-bounds --quiet > "$dir/out" 2> "$dir/err"
 report $? "constants fitted to engine rows become a profile, too"
+"$kvcast" calibrate --rows "$dir/rows.csv" > "$dir/fit.json" 2> "$dir/err" &&
+    awk -F'"' '/_ns"/ { key = $2 } /"not_told": ".*: not told by these measurements: / { print key }' "$dir/fit.json" > "$dir/untold" &&
+    [ -s "$dir/untold" ] && ! grep -qFf "$dir/untold" "$dir/rows.json"
+report $? "what engine rows do not tell is said, and not in the profile"
 
 sed 's/^vllm:/sglang:/; s/request_queue_time/queue_time/; s/num_requests_running/num_running_reqs/' "$dir/m0" > "$dir/g0"
 sed 's/^vllm:/sglang:/; s/request_queue_time/queue_time/; s/num_requests_running/num_running_reqs/' "$dir/m1" > "$dir/g1"
