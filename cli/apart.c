@@ -193,13 +193,13 @@ static size_t end_children(void)
         if (f)
             fclose(f);
         text[n] = '\0';
-        char *end = text;
-        for (long pid; (pid = strtol(end, &end, 10)) > 0; ended++)
-            kill((pid_t)pid, SIGKILL);
-        while (n && waitpid(-1, NULL, 0) > 0)
-            ;
         if (!n)
             break;
+        char *end = text;
+        for (long pid; (pid = strtol(end, &end, 10)) > 0 && *end == ' '; ended++) {
+            kill((pid_t)pid, SIGKILL);
+            waitpid((pid_t)pid, NULL, 0); /* no other: its own are ours from now on, and live */
+        }
     }
     return ended;
 }

@@ -88,13 +88,13 @@ awk '{ exit !($1 == $3 && $2 == $4 && $5 == $7 && $6 == $8) }' hits
 rc=$?
 [ $rc = 0 ] || sed 's/^/# /' hits
 report $rc "and give the same hits"
-# bad_fork prints on stdout, and leaves a process that would keep a pipe open.
-clean() { # JSON alone in out, and the process is told in err
+# bad_fork prints on stdout, and leaves processes that would keep a pipe open.
+clean() { # JSON alone in out, and the processes are told in err
     [ "$(grep -c '^{$' out)" = 1 ] && head -n 2 out | grep -q '"schema"' && [ "$(grep -c '^}$' out)" = 1 ] &&
-        grep -qx '{' err && grep -q 'had left 1 process behind: ended' err
+        grep -qx '{' err && grep -q 'had left 2 processes behind: ended' err
 }
 timeout 60 "$kvcast" ceiling chat.jsonl --quiet --capacity 500 --policy "$plugins/bad_fork.so" --json 2>err | cat >out
-clean; report $? "what a plug-in prints is not in the output of ceiling, and its process does not outlive it"
+clean; report $? "what a plug-in prints is not in the output of ceiling, and its processes do not outlive it"
 timeout 60 "$kvcast" replay chat.jsonl --quiet --model llama-3.1-8b --gpu h100-sxm --engine.kv_cache_memory 8GiB \
     --policy "$plugins/bad_fork.so" --no-bounds --json 2>err | cat >out
 clean; report $? "nor in that of replay"
