@@ -97,11 +97,11 @@ static const char *const constant_keys[KVC_ENGINE_CONSTANTS] = {
     "front_end_token_ns"};
 
 /* "host time per step: not told by these measurements: .."; false: no memory. */
-static bool words_of(const struct kvc_fit_constant *c, const char *indent, struct kvc_text *out)
+static bool words_of(const struct kvc_fit_constant *c, struct kvc_text *out)
 {
     const struct kvc_measured_fit one = {.n_constants = 1, .constant = {*c}};
 
-    kvc_measured_fit_words(&one, indent, out);
+    kvc_measured_fit_words(&one, "", out);
     return !out->failed;
 }
 
@@ -110,7 +110,7 @@ static bool put_constant(struct kvc_json *j, const char *key, const struct kvc_f
                          const char *source)
 {
     struct kvc_text words = {0};
-    bool fine = words_of(c, "", &words);
+    bool fine = words_of(c, &words);
 
     if (words.len)
         words.buf[words.len - 1] = '\0'; /* the line's end */
@@ -195,8 +195,12 @@ static void print_untold(const char *backend, const struct kvc_engine_constants 
     struct kvc_text words = {0};
 
     for (size_t i = 0; i < KVC_ENGINE_CONSTANTS; i++)
-        if (!c->constant[i].told && words_of(&c->constant[i], "", &words))
-            fprintf(stderr, "%s, %s", backend, words.buf);
+        if (!c->constant[i].told) {
+            kvc_text_addf(&words, "%s, ", backend);
+            words_of(&c->constant[i], &words);
+        }
+    if (words.len && !words.failed)
+        fputs(words.buf, stderr);
     kvc_text_clear(&words);
 }
 

@@ -217,14 +217,16 @@ refused "milliseconds where seconds belong" 3 "m4: by its counters a mean time b
 
 awk 'BEGIN { print "id,silicon_data_source,backend,model_path,system,precision,mode,isl,osl,gemm_quant_mode,moe_quant_mode,batch_size,tp_size,silicon_ttft_ms,silicon_tpot_ms"
     for (i = 0; i < 12; i++) printf "r%d,dump,vllm,meta-llama/Llama-3.1-70B,b200_sxm,fp8,agg,%d,%d,fp8,fp8,%d,%d,%d,%.1f\n", i, 1024 * (1 + i % 2), 256 * (1 + i % 3), 2 ^ (i % 6), 4 + 4 * (i % 2), 120 + 60 * (i % 6), 6 + i % 6 }' > "$dir/rows.csv"
-"$kvcast" calibrate --rows "$dir/rows.csv" -o "$dir/rows.json" > "$dir/out" 2> "$dir/err" && [ ! -s "$dir/out" ] &&
+"$kvcast" calibrate --rows "$dir/rows.csv" -o "$dir/rows.json" > "$dir/out" 2> "$dir/told" && [ ! -s "$dir/out" ] &&
     grep -q 'engine rows (rows.csv)' "$dir/rows.json" &&
     "$kvcast" replay "$dir/run.jsonl" $served --profile "$dir/rows.json" --no-bounds --quiet > "$dir/out" 2> "$dir/err"
 report $? "constants fitted to engine rows become a profile, too"
 "$kvcast" calibrate --rows "$dir/rows.csv" > "$dir/fit.json" 2> "$dir/err" &&
     awk -F'"' '/_ns"/ { key = $2 } /"not_told": ".*: not told by these measurements: / { print key }' "$dir/fit.json" > "$dir/untold" &&
-    [ -s "$dir/untold" ] && ! grep -qFf "$dir/untold" "$dir/rows.json"
-report $? "what engine rows do not tell is said, and not in the profile"
+    [ -s "$dir/untold" ] && ! grep -qFf "$dir/untold" "$dir/rows.json" &&
+    [ "$(grep -c '^vllm, .*: not told by these measurements' "$dir/told")" = "$(grep -c . "$dir/told")" ] &&
+    [ "$(sort -u "$dir/told" | grep -c .)" = "$(grep -c . "$dir/untold")" ]
+report $? "what engine rows do not tell is said once each, and not in the profile"
 
 sed 's/^vllm:/sglang:/; s/request_queue_time/queue_time/; s/num_requests_running/num_running_reqs/' "$dir/m0" > "$dir/g0"
 sed 's/^vllm:/sglang:/; s/request_queue_time/queue_time/; s/num_requests_running/num_running_reqs/' "$dir/m1" > "$dir/g1"
