@@ -109,18 +109,23 @@ static void print_text(const struct kvc_engine_validation *v)
     size_t n = v->n_groups + v->n_backends + 1;
 
     if (v->scored) {
+        puts("Errors in percent: median/mean/P90 of the absolute error, then the bias (signed "
+             "median).\n*Aside*: rows of the configurations that no constant is fitted to; "
+             "verdicts are on them.\n");
         puts("| group | rows (aside) | TPOT | TPOT aside | median at most | P90 at most | TTFT | "
              "TTFT aside | median at most |\n|---|---|---|---|---|---|---|---|---|");
-        for (size_t i = 0; i < n; i++)
-            put_group(&v->group[i]);
-        for (size_t i = n; i < n + KVC_ENGINE_UNFITTED; i++)
+        for (size_t i = 0; i < n + KVC_ENGINE_UNFITTED; i++)
             if (v->group[i].tpot.rows)
                 put_group(&v->group[i]);
-        puts("\n| % of rows aside | TPOT within 20 % | at least | TTFT within 20 % | at least | "
+        putchar('\n');
+    }
+    if (v->group[n - 1].aside_tpot.rows) { /* of disaggregated ones and the like there is no sum */
+        puts("| % of rows aside | TPOT within 20 % | at least | TTFT within 20 % | at least | "
              "TTFT within 50 % | at least | TPOT in the band | TTFT in the band |\n"
              "|---|---|---|---|---|---|---|---|---|");
         for (size_t i = v->n_groups; i < n; i++)
-            put_shares(&v->group[i]);
+            if (v->group[i].tpot.rows)
+                put_shares(&v->group[i]);
         putchar('\n');
     }
     printf("%zu rows scored, %zu predicted but doubtful, %zu skipped%s\n", v->scored, v->doubtful,
