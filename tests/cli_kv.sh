@@ -62,6 +62,13 @@ done
 width() { sed -n 's/.*"tpot_ms.mean": \[\([0-9.]*\), \([0-9.]*\)\].*/\1 \2/p' "$1" | awk '{ print $2 / $1 }'; }
 grep -q kernels_outside 110000.json && ! grep -q kernels_outside 60000.json
 report $? "so is one beyond what its own heads were measured for, be others measured further"
+# 524,288 in all; each of them alone is within
+for many in 20 60; do
+    awk -v n=$many 'BEGIN { while (n--) print "{\"timestamp\": 0, \"input_length\": 16000, \"output_length\": 500, \"hash_ids\": []}" }' >"all$many.jsonl"
+    "$kvcast" replay all$many.jsonl --model Llama-3.1-8B --gpu h100-sxm --kv_dtype fp8 --engine.kv_cache_memory 4TB --no-bounds --json --quiet >all$many.json
+done
+grep -q kernels_outside all60.json && ! grep -q kernels_outside all20.json
+report $? "and contexts that are beyond all together"
 grep -q prefill_past full.json && ! grep -q 'wider for' full.json && ! grep -q prefill_past wide.json
 report $? "prefill behind cached tokens, in no table of Hopper, is a warning; the rows behind vLLM's band have it"
 "$kvcast" replay log.jsonl --model Llama-3.1-8B --gpu h100-sxm --engine trtllm --json --quiet >trtllm.json
