@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <string.h>
 
 #include "tests/replay_agree.h"
 #include "traces/forest/forest.h"
@@ -168,12 +169,35 @@ static void little_is_not_fetched(void **state)
     }
 }
 
+static bool warns(struct kvc_scenario *sc, const char *code)
+{
+    struct kvc_result *r = run(sc, 1);
+    bool found = false;
+
+    for (size_t i = 0; i < r->n_warnings; i++)
+        found |= strcmp(r->warnings[i].code, code) == 0;
+    kvc_result_destroy(r);
+    return found;
+}
+
+static void what_is_never_fetched_is_said(void **state)
+{
+    struct kvc_scenario *small = engine("timeout", "8GB/s");
+
+    (void)state;
+    set(small, "tiers.dram.capacity", "2GiB"); /* HBM's size */
+    assert_true(warns(small, "nothing_fetched"));
+    assert_false(warns(engine("timeout", "8GB/s"), "nothing_fetched"));
+    assert_true(warns(engine(NULL, "8GB/s"), "best_effort"));
+    assert_false(warns(engine("timeout", "8GB/s"), "best_effort"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fetch_overlaps_the_prefill_before_it),
         cmocka_unit_test(each_rule_ends_it), cmocka_unit_test(the_limit_stops_the_next),
-        cmocka_unit_test(little_is_not_fetched)};
+        cmocka_unit_test(little_is_not_fetched), cmocka_unit_test(what_is_never_fetched_is_said)};
 
     return cmocka_run_group_tests_name("prefetch", tests, NULL, NULL);
 }

@@ -245,6 +245,23 @@ static void warn_room(struct notes *n, const struct kvc_engine *e)
              (double)given * 1e-9, (double)most * 1e-9);
 }
 
+/* Fetches that never begin, or that an engine at leisure gives up at once. */
+static void warn_prefetch(struct notes *n, const struct kvc_engine *e)
+{
+    if (!e->fetches_early)
+        return;
+    if (!e->prefetch_limit)
+        warn(n, "nothing_fetched",
+             "Host memory holds no more than GPU memory (or engine.prefetch_limit is 0), so "
+             "nothing is ever fetched from below it. Raise tiers.dram.capacity, or set "
+             "engine.prefetch to never.");
+    else if (e->sc->engine.prefetch == KVC_PREFETCH_BEST_EFFORT)
+        warn(n, "best_effort",
+             "A fetch from below host memory ends when the scheduler wants its request, at once "
+             "where no other waits (SGLang's default). engine.prefetch timeout or wait_complete "
+             "waits for it, as --hicache-storage-prefetch-policy does.");
+}
+
 static void warn_load(struct notes *n, const struct kvc_engine *e)
 {
     uint64_t span = e->trace->n_requests ? e->trace->arrival_ns[e->trace->n_requests - 1] : 0;
@@ -264,6 +281,7 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
              (unsigned long long)n->r->recomputed_tokens);
     warn_sequences(n, e);
     warn_room(n, e);
+    warn_prefetch(n, e);
     const struct kvc_gpu *gpu = kvc_user_gpu(e->user, e->sc->cluster.gpu);
     const struct kvc_figure *between = &gpu->gpu_link_bytes_per_s;
     if (e->sc->cluster.tp > 1 && between->value < SLOW_GPU_LINK)
