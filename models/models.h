@@ -57,6 +57,7 @@ struct kvc_gpu {
     struct kvc_figure gpu_link_bytes_per_s;             /* between GPUs, each direction */
     struct kvc_figure peer_links; /* that it is divided into, one to each peer; 0: a switch */
     struct kvc_figure multiprocessors;                  /* 0: not known */
+    struct kvc_figure l2_bytes; /* the last cache before HBM; 0: not known */
     const char *host_link;                              /* name of its link profile */
     const char *also;         /* another name of it in kernel tables; may be NULL */
     const char *kernels_like; /* GPU whose kernel tables serve where it has none; may be NULL */
@@ -271,8 +272,6 @@ enum {
 };
 uint32_t kvc_step_flags(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
                         size_t n_chunks, uint32_t n_decode, uint64_t decode_context);
-/* The same of a figure alone, of which the measurements end at most. */
-uint32_t kvc_step_beyond(uint64_t x, uint64_t most);
 /* Where the measurements of the kernels in use end, in their own shapes or those they are blended
  * from: tokens of a step, sequences that decode, the context of one of them, new tokens of one
  * sequence in a step, contexts of all that decode together. */

@@ -177,6 +177,8 @@ static void show_gpu(struct show *s, const struct kvc_gpu *g)
         figure(s, "peer_links", "links to peers", &g->peer_links, 1, "");
     if (g->multiprocessors.value > 0)
         figure(s, "multiprocessors", "multiprocessors", &g->multiprocessors, 1, "");
+    if (g->l2_bytes.value > 0)
+        figure(s, "l2_bytes", "last cache", &g->l2_bytes, 1 << 20, "MiB");
     figure(s, "h2d_bytes_per_s", "host to GPU", &g->h2d_bytes_per_s, 1e9, "GB/s");
     figure(s, "d2h_bytes_per_s", "GPU to host", &g->d2h_bytes_per_s, 1e9, "GB/s");
     figure(s, "gpu_link_bytes_per_s", "GPU to GPU", &g->gpu_link_bytes_per_s, 1e9, "GB/s");

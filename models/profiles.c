@@ -106,6 +106,8 @@ static bool read_gpu(const struct kvc_jval *v, struct kvc_gpu *g)
         g->peer_links = (struct kvc_figure){0, "assumed", "a switch"};
     if (!kvc_profile_figure(v, "multiprocessors", &g->multiprocessors))
         g->multiprocessors = (struct kvc_figure){0, "assumed", "not known"};
+    if (!kvc_profile_figure(v, "l2_bytes", &g->l2_bytes))
+        g->l2_bytes = (struct kvc_figure){0, "assumed", "not known"};
     return g->id && g->name && g->host_link &&
            kvc_profile_figure(v, "memory_bytes", &g->memory_bytes) &&
            kvc_profile_figure(v, "hbm_bytes_per_s", &g->hbm_bytes_per_s) &&

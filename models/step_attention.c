@@ -14,6 +14,8 @@ struct kind {
     struct kvc_kernel_answer decode, prefill;
     double layers, keys; /* keys HUGE_VAL: all */
     double cost;         /* of reading the KV's format, in decode */
+    double key_bytes;    /* of a key and its value as the kernel reads them, one rank's layer */
+    double byte_ns;      /* a byte of that from HBM, at least; 0: not known */
     double selected_ns;  /* of a query and a key that was selected for it, in prefill; 0: no such */
 };
 
@@ -44,6 +46,39 @@ static double linear_launch_ns(const struct kvc_linear *l)
     return l->convolution.curve.table->constants[0] + l->recurrence.curve.table->constants[0];
 }
 
+static double rows_ns(const struct kind *k, double n, double keys)
+{
+    return kvc_kernel_answer_ns(&k->decode, n, keys);
+}
+
+/* Rows are of one kernel run again and again: KV that fits the last cache is read from there, which
+ * a model can't do, with weights and other layers' KV between. No byte takes less than in the
+ * fastest row that the cache can't hold, beyond what as many sequences take without context, nor
+ * than at the memory's peak. */
+static void find_byte_ns(struct kind *k, const struct kvc_gpu *gpu)
+{
+    const struct kvc_kernel_curve *c = &k->decode.curve;
+    double least = HUGE_VAL, peak = 1e9 / gpu->hbm_bytes_per_s.value;
+
+    for (double n = 1; n <= 4096 && n < c->last[0] + 0.5; n *= 2)
+        for (double each = 64; each <= 1 << 20 && each < c->last[1] + 0.5 &&
+                               n * each < c->product + 0.5; each *= 2) {
+            double keys = lesser(each, k->keys), bytes = n * keys * k->key_bytes;
+            if (bytes > gpu->l2_bytes.value)
+                least = lesser(least, (rows_ns(k, n, keys) - rows_ns(k, n, 1)) / bytes);
+        }
+    k->byte_ns = !(gpu->l2_bytes.value > 0)                ? 0
+                 : least > peak && least < HUGE_VAL ? least : peak;
+}
+
+static double cold_ns(const struct kind *k, double n, double keys)
+{
+    double hot = rows_ns(k, n, keys);
+    double cold = rows_ns(k, n, 1) + n * keys * k->key_bytes * k->byte_ns;
+
+    return k->byte_ns > 0 && cold > hot ? cold : hot;
+}
+
 static double decode_ns(const struct attention *a, double n, double context)
 {
     double ns = a->index_ns_per_key * context, each = context / n > 1 ? context / n : 1;
@@ -52,7 +87,7 @@ static double decode_ns(const struct attention *a, double n, double context)
         ns += a->linear_layers * linear_ns(&a->decode, n, 1);
     for (size_t i = 0; i < a->n; i++)
         ns += a->kind[i].layers * a->kind[i].cost *
-              kvc_kernel_answer_ns(&a->kind[i].decode, n, lesser(each, a->kind[i].keys));
+              cold_ns(&a->kind[i], n, lesser(each, a->kind[i].keys));
     return ns;
 }
 
@@ -93,12 +128,14 @@ static void place_knots(struct kvc_grid_knot *knot, size_t n, int64_t first, int
     }
 }
 
-static bool fill_decode(struct kvc_step_model *m, const struct attention *a)
+static bool fill_decode(struct kvc_step_model *m, struct attention *a)
 {
     struct kvc_decode_grid *g = &m->decode;
 
     place_knots(g->sequences, KVC_GRID_N, 1, 1);
     place_knots(g->context, KVC_GRID_C, 0, 32);
+    for (size_t i = 0; i < a->n; i++)
+        find_byte_ns(&a->kind[i], &m->gpu);
     for (size_t i = 0; i < KVC_GRID_N; i++)
         for (size_t j = 0; j < KVC_GRID_C; j++)
             g->ns[i][j] = decode_ns(a, (double)g->sequences[i].at,
@@ -257,6 +294,7 @@ static bool latent_kind(struct kvc_step_model *m, struct attention *a)
     if (l->sparse_tokens)
         sparse_costs(m, a, k);
     enum kvc_dtype kernel = kvc_kv_format(m->kv)->kernel;
+    k->key_bytes = (l->kv_lora_rank + l->qk_rope_dim) * kvc_dtype_bytes(kernel);
     return kvc_kernels_mla_decode(m->kernels, kernel, heads, &k->decode) &&
            kvc_kernels_mla_prefill(m->kernels, kernel, heads, &k->prefill);
 }
@@ -271,6 +309,7 @@ static bool plain_kind(struct kvc_step_model *m, struct attention *a, double lay
     k->layers = layers;
     k->cost = (plain + (layers - plain) * f->decode_cost.value) / layers;
     k->keys = h->window ? h->window : HUGE_VAL;
+    k->key_bytes = 2.0 * h->dim * h->kv_heads * kvc_dtype_bytes(h->kv);
     return kvc_kernels_decode(m->kernels, h, &k->decode) &&
            kvc_kernels_prefill(m->kernels, h, &k->prefill);
 }

@@ -59,6 +59,7 @@ const struct kvc_user_figure kvc_user_gpu_figures[] = {
     {GPU(nic_bytes_per_s), 0, 1e13},
     {GPU(gpu_link_bytes_per_s), 1e8, 1e14},
     {GPU(multiprocessors), 1, 1e5},
+    {GPU(l2_bytes), 0, 1e10},
     {NULL, 0, 0, 0},
 };
 

@@ -69,6 +69,16 @@ JOINT_QK_NORM = ["MiniMax-M2.5"]
 PROCESSORS = {"h100_sxm": 132, "h100_pcie": 114, "h200_sxm": 132, "h800": 132, "h20": 78, "gh200_96": 132, "gh200_144": 132,
               "b200_sxm": 148, "gb200": 148, "a100_80": 108, "l40s": 142, "mi300x": 304, "rtx_pro_6000": 188, "rtx_4090": 128}
 
+# The last cache before HBM, MiB, and who states it; of the same chip in another product: assumed.
+GUIDE = "docs.nvidia.com/cuda tuning guide of its architecture"
+CACHE = {"h100_sxm": (50, "datasheet", GUIDE), "b200_sxm": (126, "datasheet", GUIDE), "a100_80": (40, "datasheet", GUIDE),
+         "l40s": (96, "datasheet", GUIDE), "rtx_4090": (72, "datasheet", "vendor's architecture paper"),
+         "rtx_pro_6000": (128, "datasheet", "vendor's architecture paper"),
+         "mi300x": (256, "datasheet", "vendor's architecture paper: Infinity Cache"),
+         "h100_pcie": (50, "published", "chipsandcheese.com 2023-07-02, of the card tested"),
+         **{i: (50, "assumed", "as H100 SXM, the same chip") for i in ("h200_sxm", "h800", "h20", "gh200_96", "gh200_144")},
+         **{i: (126, "assumed", "as B200") for i in ("gb200", "b300_sxm", "gb300")}}
+
 
 def fig(value, kind, source):
     return {"value": value, "kind": kind, "source": source}
@@ -211,6 +221,7 @@ def gpu(s):
         "fp8_flops": scaled(tf["fp8"] or fig(tf["bf16"]["value"], "assumed", "no fp8 units: bf16 rate"), 1e12),
         "fp4_flops": scaled(tf["fp4"], 1e12) if tf.get("fp4") else None,
         **({"multiprocessors": fig(PROCESSORS[i], "datasheet", "vendor's architecture paper")} if i in PROCESSORS else {}),
+        "l2_bytes": fig(CACHE[i][0] << 20, *CACHE[i][1:]),
         "tdp_w": fig(tdp["value"], tdp["kind"], tdp["source"]), "usd_per_hour": usd,
         "h2d_bytes_per_s": host("h2d_measured"), "d2h_bytes_per_s": host("d2h_measured"),
         "nic_bytes_per_s": scaled(nic, 1e9 / 8), "gpu_link_bytes_per_s": link,
