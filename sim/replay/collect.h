@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The parts of the result record, each in its file: collect.c (counts, latencies, tiers, links),
  * collect_series.c, collect_tenants.c, cost.c (money), explain.c (what it rests on), trust.c (how
- * far it can be trusted; formats.c: what other formats would have made of it). */
+ * far it can be trusted; slower.c: what others of its formats would have made of it). */
 #ifndef KVC_SIM_COLLECT_H
 #define KVC_SIM_COLLECT_H
 

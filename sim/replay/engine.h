@@ -10,7 +10,7 @@
  *              tiers_admission.c: what they refuse; tiers_links.c: transfers)
  *   misses.c   what a request hit, and one cause for each token that it did not
  *   collect*.c the result record; cost.c what it costs, explain.c what it rests on, trust.c how
- *              far it can be trusted (formats.c: other formats of the weights)
+ *              far it can be trusted (slower.c: formats and kernels that take longer than others)
  *
  * They stand on pool*.c (KV that is held, cached and goes), links*.c (flows that share links),
  * tenants*.c (rules) and meter.c, timeline.c (levels over time), which know no engine.
