@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "base/whole.h"
 #include "models/step_model.h"
 #include "models/user_profile.h"
 
@@ -64,9 +65,9 @@ static enum kvc_status add_product(struct products *p, struct kvc_step_model *m,
     return KVC_OK;
 }
 
-static uint32_t ceil_div(uint32_t a, uint32_t b)
+static uint32_t share_of(uint32_t all, uint32_t ranks)
 {
-    return (a + b - 1) / b;
+    return (uint32_t)kvc_div_up(all, ranks);
 }
 
 /* Latent attention in its absorbed form: the two per-head products around the latent are taken as
@@ -115,12 +116,12 @@ static enum kvc_status attention_products(struct products *p, struct kvc_step_mo
         return mla_products(p, m, err);
     status =
         add_product(p, m, m->plain, full,
-                    (queries + 2 * ceil_div(l->kv_heads, m->tp)) * l->head_dim, l->hidden, err);
+                    (queries + 2 * share_of(l->kv_heads, m->tp)) * l->head_dim, l->hidden, err);
     if (status == KVC_OK)
         status = add_product(p, m, m->plain, full, l->hidden, heads * l->head_dim, err);
     if (status == KVC_OK && window > 0)
         status = add_product(p, m, m->plain, window,
-                             (heads + 2 * ceil_div(l->window_kv_heads, m->tp)) * l->window_head_dim,
+                             (heads + 2 * share_of(l->window_kv_heads, m->tp)) * l->window_head_dim,
                              l->hidden, err);
     if (status == KVC_OK && window > 0)
         status = add_product(p, m, m->plain, window, l->hidden, heads * l->window_head_dim, err);
@@ -132,16 +133,16 @@ static enum kvc_status layer_products(struct products *p, struct kvc_step_model 
 {
     const struct kvc_llm *l = &m->llm;
     double dense = l->experts ? l->dense_layers : l->layers, sparse = l->layers - dense;
-    uint32_t inter = ceil_div(l->intermediate, m->tp), into = l->ungated ? 1 : 2,
-             shared = ceil_div(l->shared_intermediate, m->tp);
+    uint32_t inter = share_of(l->intermediate, m->tp), into = l->ungated ? 1 : 2,
+             shared = share_of(l->shared_intermediate, m->tp);
     enum kvc_status status = attention_products(p, m, err);
 
     if (status == KVC_OK)
-        status = add_product(p, m, m->plain, l->linear_layers, ceil_div(l->linear_width, m->tp),
+        status = add_product(p, m, m->plain, l->linear_layers, share_of(l->linear_width, m->tp),
                              l->hidden, err);
     if (status == KVC_OK)
         status = add_product(p, m, m->plain, l->linear_layers, l->hidden,
-                             ceil_div(l->linear_value_width, m->tp), err);
+                             share_of(l->linear_value_width, m->tp), err);
     if (status == KVC_OK)
         status = add_product(p, m, m->plain, dense, into * inter, l->hidden, err);
     if (status == KVC_OK)
@@ -160,7 +161,7 @@ static double elementwise_ns(const struct kvc_step_model *m, double tokens)
 {
     const struct kvc_llm *l = &m->llm;
     double inter = l->experts ? 0.0 : (l->ungated ? 2.0 : 3.0) * l->intermediate / m->tp;
-    double qkv = 2.0 * (l->heads / m->tp + 2.0 * ceil_div(l->kv_heads, m->tp)) * l->head_dim;
+    double qkv = 2.0 * (l->heads / m->tp + 2.0 * share_of(l->kv_heads, m->tp)) * l->head_dim;
     double bytes = 2.0 * tokens * (8.0 * l->hidden + inter + qkv);
 
     return m->engine.elementwise_launch_ns.value +
@@ -477,7 +478,7 @@ static enum kvc_status build(struct kvc_step_model *m, const struct kvc_step_con
     note_experts(m, &p->moe);
     status = layer_products(&p->products, m, err);
     if (status == KVC_OK)
-        status = kvc_kernels_gemm(m->kernels, KVC_BF16, ceil_div(m->llm.vocab, m->tp),
+        status = kvc_kernels_gemm(m->kernels, KVC_BF16, share_of(m->llm.vocab, m->tp),
                                   m->llm.hidden, &m->engine, false, &head, err);
     if (status == KVC_OK)
         kvc_step_ends(&head.table.curve, 0, NULL, &m->range.sequences);

@@ -238,7 +238,7 @@ static bool is_profile_used(const struct kvc_engine *e)
     bool tiers = false;
     used |= base && kvc_user_engine(e->user, base->backend, &engine) &&
             memcmp(&engine, base, sizeof(engine)) != 0;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < KVC_LOWER_TIERS; i++) {
         tiers |= sc->tiers[i].present;
         used |= sc->tiers[i].present && sc->tiers[i].link[0] &&
                 is_link_of_profile(e, sc->tiers[i].link);
