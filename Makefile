@@ -179,7 +179,8 @@ SHARED ?= ../shared
 profiles: all
 	python3 models/fit/make_profiles.py $(SHARED) models/profiles
 	sh models/fit/build_tables.sh build/kvcast $(SHARED)/kernels models/profiles
-# The engines' bands, and with REFIT="vllm .." host constants, as `kvcast calibrate --rows` has them.
+# The engines' bands, and with REFIT="vllm .." host constants, as `kvcast calibrate --rows` has
+# them.
 host-constants: all
 	python3 models/fit/host_constants.py build/kvcast $(SHARED) models/profiles/engines.json $(REFIT)
 # docs/accuracy.md, from what the program says; SHARED for what it must see rows for.
@@ -212,7 +213,7 @@ install: all $(B)/libkvcast.so.$(SOVERSION)
 clean:
 	rm -rf build
 
-.PHONY: all cuda profiles host-constants accuracy lib-objects tests test check fuzz asan tsan layers sizes bench \
-    bench-programs deps quickstart man readme docs/kvcast.1 install clean
+.PHONY: all cuda profiles host-constants accuracy lib-objects tests test check fuzz asan tsan \
+    layers sizes bench bench-programs deps quickstart man readme docs/kvcast.1 install clean
 .SECONDARY:
 -include $(patsubst %.o,%.d,$(LIB_OBJ) $(CLI_OBJ) $(TEST_LIB_OBJ)) $(TEST_BIN:=.d) $(BENCH_BIN:=.d)
