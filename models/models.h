@@ -203,11 +203,12 @@ uint64_t kvc_step_rank_ns(const struct kvc_step_model *model, const struct kvc_c
                           uint32_t n_sampled, uint64_t tokens_of_all, uint64_t *host_ns);
 
 /* With pipeline stages a step is a round of all batches in flight, each batch seen once by every
- * stage (docs/models.md). Its prefill fills up to pp of the batches, in order: *batches of them,
- * each through the last stage so many ns behind the one before, the first when the step ends. */
+ * stage (docs/models.md). Its prefill fills up to pp of the batches, in order, *batch tokens each:
+ * full ones go through the last stage so many ns one behind the other, the first when the step
+ * ends, and the last, which has what is left, so much sooner as it is less full. */
 uint64_t kvc_step_spacing_ns(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
                              size_t n_chunks, uint32_t n_decode, uint64_t decode_context,
-                             uint32_t n_sampled, uint32_t *batches);
+                             uint32_t n_sampled, uint32_t *batch);
 
 /* A stretch of pure decode steps of n sequences: while the total context stays at or below
  * context_end, a step at context c costs c0 + c1 * c. Fixed point, so that sums are exact:

@@ -122,41 +122,47 @@ void kvc_pipeline_decode(const struct kvc_step_model *m, uint32_t n, uint64_t co
     kvc_decode_cost_set(out, r.c0[best], r.c1[best], end, host);
 }
 
-/* Prefill in as many batches as it fills beside their decoding sequences, at most one a stage. */
-static uint32_t prefill_batches(const struct kvc_step_model *m, uint64_t tokens, uint32_t n_decode)
-{
-    uint64_t decodes = n_decode / m->stages;
-    uint64_t room = m->batch_tokens > decodes ? m->batch_tokens - decodes : 1;
-    uint64_t batches = tokens <= room ? 1 : (tokens + room - 1) / room;
-
-    return batches > m->stages ? m->stages : (uint32_t)batches;
-}
-
 static uint32_t share_of(uint64_t all, uint32_t among)
 {
     return (uint32_t)((all + among - 1) / among);
 }
 
-/* Batches of a round with prefill: *prefills like *with, the others of the round like *without. */
+/* Prefill fills one batch after the other beside their decoding sequences, at most one a stage:
+ * tokens of all but the last, which has what is left. */
+static uint32_t batch_tokens(const struct kvc_step_model *m, uint64_t tokens, uint32_t n_decode)
+{
+    uint64_t decodes = n_decode / m->stages;
+    uint64_t room = m->batch_tokens > decodes ? m->batch_tokens - decodes : 1;
+    uint32_t least = share_of(tokens, m->stages);
+
+    room = tokens < room ? tokens : room;
+    return room > least ? (uint32_t)room : least > 0 ? least : 1;
+}
+
+/* Batches of a round with prefill: so many like with, the others of the round like without. The
+ * last one with prefill is taken to be part of each, as full as it is. */
 struct mixed {
     struct batch with, without;
-    uint32_t prefills, others;
+    double prefills, others;
+    uint32_t tokens; /* of prefill in a full one */
 };
 
 static struct mixed mixed_round(const struct kvc_step_model *m, const struct kvc_chunk *chunks,
                                 size_t n_chunks, uint32_t n_decode, uint64_t context,
                                 uint32_t n_sampled)
 {
-    struct mixed x = {.prefills = 1};
+    struct mixed x;
     uint64_t tokens = 0;
 
     for (size_t i = 0; i < n_chunks; i++)
         tokens += chunks[i].tokens;
-    x.prefills = prefill_batches(m, tokens, n_decode);
+    x.tokens = batch_tokens(m, tokens, n_decode);
+    uint32_t prefills = tokens ? share_of(tokens, x.tokens) : 1;
     uint32_t batches = n_decode < m->stages ? n_decode : m->stages;
-    batches = batches > x.prefills ? batches : x.prefills;
-    x.others = batches - x.prefills;
-    uint32_t each = share_of(n_decode, batches), new_tokens = share_of(tokens, x.prefills);
+    batches = batches > prefills ? batches : prefills;
+    uint32_t each = share_of(n_decode, batches);
+    x.prefills = tokens ? (double)tokens / x.tokens : 1;
+    x.others = each ? batches - x.prefills : 0;
     uint64_t own = n_decode ? context * each / n_decode : 0;
     double c0 = 0, c1 = 0;
     if (each)
@@ -165,12 +171,12 @@ static struct mixed mixed_round(const struct kvc_step_model *m, const struct kvc
     double prefill = kvc_step_attention(m, chunks, n_chunks, 0, 0) - m->prefill_fixed;
 
     x.with = (struct batch){
-        .layers = kvc_token_table_at(&m->layers, new_tokens + each) + m->prefill_fixed +
+        .layers = kvc_token_table_at(&m->layers, x.tokens + each) + m->prefill_fixed +
                   prefill / x.prefills + decode,
-        .sampled = each + share_of(n_sampled > n_decode ? n_sampled - n_decode : 0, x.prefills),
-        .tokens = new_tokens + each,
+        .sampled = each + share_of(n_sampled > n_decode ? n_sampled - n_decode : 0, prefills),
+        .tokens = x.tokens + each,
         .host = m->host_step + m->host_prefill +
-                m->host_sequence * (each + share_of(n_chunks, x.prefills))};
+                m->host_sequence * (each + share_of(n_chunks, prefills))};
     if (each)
         x.with.layers *= m->mixed_factor;
     if (x.with.layers < m->eager_ns)
@@ -193,7 +199,7 @@ uint64_t kvc_pipeline_step_ns(const struct kvc_step_model *m, const struct kvc_c
         host = decode_round(m, n_decode, context, &r, &end);
     } else {
         struct mixed x = mixed_round(m, chunks, n_chunks, n_decode, context, n_sampled);
-        if (x.others)
+        if (x.others > 0)
             add_batches(m, &r, &x.without, x.others);
         add_batches(m, &r, &x.with, x.prefills);
         host = x.with.host;
@@ -205,16 +211,16 @@ uint64_t kvc_pipeline_step_ns(const struct kvc_step_model *m, const struct kvc_c
 
 uint64_t kvc_step_spacing_ns(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
                              size_t n_chunks, uint32_t n_decode, uint64_t decode_context,
-                             uint32_t n_sampled, uint32_t *batches)
+                             uint32_t n_sampled, uint32_t *batch)
 {
     struct round r = {0};
 
-    *batches = 1;
+    *batch = 1;
     if (model->stages == 1 || !n_chunks)
         return 0;
     struct mixed x = mixed_round(model, chunks, n_chunks, n_decode, decode_context, n_sampled);
     add_batches(model, &r, &x.with, 1);
     r.c0[THROUGH] = 0; /* they go one behind the other, not one after the other */
-    *batches = x.prefills;
+    *batch = x.tokens;
     return (uint64_t)(round_ns(&r, 0) + 0.5);
 }

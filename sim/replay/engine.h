@@ -122,6 +122,7 @@ struct kvc_replica {
     uint64_t target;         /* finished steps when due */
     uint64_t allocated;      /* pages are taken up to the start of this step, 1-based */
     uint64_t due_ns, started_ns;
+    uint64_t through_ns;     /* pipeline stages: when all prefill so far has left the last one */
     bool busy, mixed, retry, batch_changed;
     bool alone;              /* the step computes prompts only: decodes wait */
     bool blocked;            /* nobody is admitted before something changes */

@@ -338,22 +338,6 @@ static uint32_t heard_by_step(const struct kvc_engine *e, const struct kvc_repli
 
 /* ---- the start of a step ---- */
 
-/* Pipeline stages: the chunks fill batches in order, which leave the last stage one by one. */
-static void note_late(struct kvc_engine *e, struct kvc_replica *r, uint64_t context,
-                      uint32_t sampled)
-{
-    uint64_t all = 0, to = 0;
-    uint32_t batches;
-    uint64_t spacing = kvc_step_spacing_ns(e->model, e->chunks, r->n_chunks, decodes_in_step(r),
-                                           context, sampled, &batches);
-    for (size_t i = 0; i < r->n_chunks; i++)
-        all += e->chunks[i].tokens;
-    for (size_t i = 0; i < r->n_chunks; i++) {
-        to += e->chunks[i].tokens;
-        e->jobs[r->chunk_jobs[i]].late_ns = to ? spacing * ((to - 1) * batches / all) : 0;
-    }
-}
-
 /* A step by itself; tokens_of_all: what experts see of all ranks that step together. */
 static void start_mixed(struct kvc_engine *e, struct kvc_replica *r, uint64_t tokens_of_all)
 {
@@ -377,7 +361,7 @@ static void start_mixed(struct kvc_engine *e, struct kvc_replica *r, uint64_t to
                                  tokens_of_all, &r->mixed_host_ns);
     r->mixed_host_ns += compile;
     if (e->sc->cluster.pp > 1)
-        note_late(e, r, context, sampled);
+        kvc_replica_note_late(e, r, n_decode, context, sampled);
 }
 
 /* Steps until the decode batch has to be looked at again: a finish, a knot of the cost table, no

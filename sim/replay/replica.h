@@ -51,6 +51,10 @@ void kvc_replica_order_admitted(struct kvc_engine *e, struct kvc_replica *r, uin
                                 const struct kvc_reach *reach);
 void kvc_replica_order_ended(struct kvc_engine *e, struct kvc_replica *r, uint32_t job);
 
+/* pipeline.c: how long after the end of the mixed step that starts each of its jobs is through. */
+void kvc_replica_note_late(struct kvc_engine *e, struct kvc_replica *r, uint32_t n_decode,
+                           uint64_t context, uint32_t sampled);
+
 /* schedule.c */
 void kvc_replica_schedule(struct kvc_engine *e, struct kvc_replica *r);
 /* Whether a request that came back after a preemption lacks no more than its last sampled token: it

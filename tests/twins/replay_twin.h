@@ -22,7 +22,7 @@ struct twin_clock {
     /* with pipeline stages: how far apart the batches of a round are out; may be NULL without */
     uint64_t (*spacing)(const void *user, const struct kvc_chunk *chunks, size_t n_chunks,
                         uint32_t n_decode, uint64_t context, uint32_t n_sampled,
-                        uint32_t *batches);
+                        uint32_t *batch);
     /* with data-parallel ranks: of one whose group computes so many tokens, and its busiest rank so
      * many; may be NULL without */
     uint64_t (*rank)(const void *user, const struct kvc_chunk *chunks, size_t n_chunks,

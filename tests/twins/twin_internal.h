@@ -86,6 +86,7 @@ struct replica {
     double ratio;     /* of outputs that room is kept for */
     int64_t falls;    /* decode steps since it was set */
     uint64_t due; /* step end when busy, wake-up when idle, NONE */
+    uint64_t through; /* pipeline stages: when all prefill so far has left the last one */
     /* the pure-decode stretch */
     bool stretch;
     struct reqs members;

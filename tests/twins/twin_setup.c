@@ -21,9 +21,9 @@ static void model_decode(const void *user, uint32_t n_decode, uint64_t context,
 
 static uint64_t model_spacing(const void *user, const struct kvc_chunk *chunks, size_t n_chunks,
                               uint32_t n_decode, uint64_t context, uint32_t n_sampled,
-                              uint32_t *batches)
+                              uint32_t *batch)
 {
-    return kvc_step_spacing_ns(user, chunks, n_chunks, n_decode, context, n_sampled, batches);
+    return kvc_step_spacing_ns(user, chunks, n_chunks, n_decode, context, n_sampled, batch);
 }
 
 static uint64_t model_rank(const void *user, const struct kvc_chunk *chunks, size_t n_chunks,

@@ -354,12 +354,12 @@ static bool is_chunk(const struct replica *rep, const struct req *r)
     return r->sched && (r->c + 1 < r->N || r->generated == 0 || rep->alone);
 }
 
-/* Batches fill up with prefill in order and come out of the last stage one behind the other: which
- * one the last token of each chunk is in. */
+/* Batches fill up with prefill in order, the last as far as it goes, and come out of the last stage
+ * one behind the other: in which one the last token of each chunk is. */
 static void late(struct replica *rep, const struct kvc_chunk *chunks, size_t n,
-                 uint64_t spacing, uint32_t batches)
+                 uint64_t spacing, uint32_t batch)
 {
-    uint64_t all = 0, token = 0;
+    uint64_t all = 0, token = 0, through = rep->through;
     size_t at = 0;
 
     for (size_t i = 0; i < n; i++)
@@ -370,11 +370,18 @@ static void late(struct replica *rep, const struct kvc_chunk *chunks, size_t n,
         if (!is_chunk(rep, r))
             continue;
         token += chunks[at++].tokens;
-        r->late_ns = 0;
-        while (r->late_ns < spacing * (batches - 1) && /* token t: batch floor(t batches / all) */
-               (r->late_ns / spacing + 1) * all <= (token - 1) * batches)
-            r->late_ns += spacing;
+        uint64_t end = batch;
+        while (end < token)
+            end += batch;
+        if (end > all) /* the last: for so many tokens beyond the first batch */
+            end = all;
+        r->late_ns = end > batch ? spacing * (end - batch) / batch : 0;
+        if (rep->due + r->late_ns < rep->through + spacing * end / batch)
+            r->late_ns = rep->through + spacing * end / batch - rep->due; /* behind earlier ones */
+        if (rep->due + r->late_ns > through)
+            through = rep->due + r->late_ns;
     }
+    rep->through = through;
 }
 
 /* One of a group of data-parallel ranks that compute so many tokens, the busiest most: 0, alone. */
@@ -411,10 +418,10 @@ static void start_step(struct twin *tw, struct replica *rep, uint64_t sum, uint6
         rep->due += compile;
         host += compile;
         if (tw->sc->cluster.pp > 1) {
-            uint32_t batches;
+            uint32_t batch;
             uint64_t spacing = tw->setup->clock.spacing(tw->setup->clock.user, chunks, n_chunks,
-                                                        n_decode, context, n_sampled, &batches);
-            late(rep, chunks, n_chunks, spacing, batches);
+                                                        n_decode, context, n_sampled, &batch);
+            late(rep, chunks, n_chunks, spacing, batch);
         }
     } else {
         rep->due = times_decode(tw, rep, n_decode, context, &host);
