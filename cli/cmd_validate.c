@@ -213,6 +213,7 @@ static void print_stated(const struct stated_list *l)
 {
     char a[16], b[16], c[16], d[16];
 
+    puts("Mean absolute errors in percent; of the first table, medians over files.\n");
     puts("| family, dtype | files | rows aside | shapes aside | at most | |\n"
          "|---|---|---|---|---|---|");
     for (size_t i = 0, n; i < l->n; i += n) {

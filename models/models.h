@@ -273,6 +273,8 @@ enum {
 };
 uint32_t kvc_step_flags(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
                         size_t n_chunks, uint32_t n_decode, uint64_t decode_context);
+/* The same of a figure alone, of which the measurements end at most. */
+uint32_t kvc_step_beyond(uint64_t x, uint64_t most);
 /* Where the measurements of the kernels in use end, in their own shapes or those they are blended
  * from: tokens of a step, sequences that decode, the context of one of them, new tokens of one
  * sequence in a step, contexts of all that decode together. */

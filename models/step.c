@@ -254,6 +254,11 @@ static uint32_t outside(uint64_t x, uint64_t least, uint64_t most)
                                                   : 0;
 }
 
+uint32_t kvc_step_beyond(uint64_t x, uint64_t most)
+{
+    return outside(x, 0, most);
+}
+
 uint32_t kvc_step_flags(const struct kvc_step_model *model, const struct kvc_chunk *chunks,
                         size_t n_chunks, uint32_t n_decode, uint64_t decode_context)
 {

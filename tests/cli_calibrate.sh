@@ -214,6 +214,8 @@ scrape 300 64e200 17 620 60000 7500 > "$dir/m3"
 refused "counters beyond sense" 3 "m3: by its counters a mean TTFT of 3.2e+202 ms" calibrate --prometheus "$dir/m0" --prometheus "$dir/m3" $served -o "$dir/x.json"
 scrape 300 64 17 620000 60000 7500 > "$dir/m4"
 refused "milliseconds where seconds belong" 3 "m4: by its counters a mean time between tokens of 1.55e+04 ms, where .* are expected" calibrate --prometheus "$dir/m0" --prometheus "$dir/m4" $served -o "$dir/x.json"
+scrape 300 64 17 200.4 60000 7500 > "$dir/m7"
+refused "and less than any GPU takes" 3 "m7: by its counters a mean time between tokens of 0.01 ms, where .* are expected" calibrate --prometheus "$dir/m0" --prometheus "$dir/m7" $served -o "$dir/x.json"
 
 awk 'BEGIN { print "id,silicon_data_source,backend,model_path,system,precision,mode,isl,osl,gemm_quant_mode,moe_quant_mode,batch_size,tp_size,silicon_ttft_ms,silicon_tpot_ms"
     for (i = 0; i < 12; i++) printf "r%d,dump,vllm,meta-llama/Llama-3.1-70B,b200_sxm,fp8,agg,%d,%d,fp8,fp8,%d,%d,%d,%.1f\n", i, 1024 * (1 + i % 2), 256 * (1 + i % 3), 2 ^ (i % 6), 4 + 4 * (i % 2), 120 + 60 * (i % 6), 6 + i % 6 }' > "$dir/rows.csv"
@@ -221,6 +223,9 @@ awk 'BEGIN { print "id,silicon_data_source,backend,model_path,system,precision,m
     grep -q 'engine rows (rows.csv)' "$dir/rows.json" &&
     "$kvcast" replay "$dir/run.jsonl" $served --profile "$dir/rows.json" --no-bounds --quiet > "$dir/out" 2> "$dir/err"
 report $? "constants fitted to engine rows become a profile, too"
+"$kvcast" replay "$dir/run.jsonl" $served --profile "$dir/rows.json" --no-bounds --quiet --json > "$dir/r.json" 2> "$dir/err" && ! grep -q '"profile_unused"' "$dir/r.json" &&
+    "$kvcast" replay "$dir/run.jsonl" $served --engine sglang --profile "$dir/rows.json" --no-bounds --quiet --json > "$dir/r.json" 2> "$dir/err" && grep -q '"profile_unused"' "$dir/r.json"
+report $? "which another engine uses nothing of"
 "$kvcast" calibrate --rows "$dir/rows.csv" > "$dir/fit.json" 2> "$dir/err" &&
     awk -F'"' '/_ns"/ { key = $2 } /"not_told": ".*: not told by these measurements: / { print key }' "$dir/fit.json" > "$dir/untold" &&
     [ -s "$dir/untold" ] && ! grep -qFf "$dir/untold" "$dir/rows.json" &&

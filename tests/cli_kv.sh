@@ -52,6 +52,8 @@ awk 'BEGIN { printf "{\"timestamp\": 0, \"input_length\": 300000, \"output_lengt
 "$kvcast" replay long.jsonl --model Llama-3.3-70B --gpu h100-sxm --tp 4 --engine.kv_cache_memory 4TB --json --quiet >wide.json
 grep -q kernels_outside wide.json && ! grep -q kernels_outside full.json && grep -q 'beyond the measured tables' wide.json
 report $? "a context more than twice beyond the tables is a warning, and its band wider"
+grep -q '300010 tokens of context of a request, measured up to [0-9]*\. Such times are extrapolated, and the bands wider' wide.json
+report $? "which says of what the run has more, how much was measured and what that does to the bands"
 # 32 heads over 8 were measured to 65,536 tokens on H100, other shapes to 131,072
 for long in 60000 110000; do
     echo "{\"timestamp\": 0, \"input_length\": $long, \"output_length\": 10, \"hash_ids\": []}" >"$long.jsonl"
@@ -60,8 +62,18 @@ done
 width() { sed -n 's/.*"tpot_ms.mean": \[\([0-9.]*\), \([0-9.]*\)\].*/\1 \2/p' "$1" | awk '{ print $2 / $1 }'; }
 grep -q kernels_outside 110000.json && ! grep -q kernels_outside 60000.json
 report $? "so is one beyond what its own heads were measured for, be others measured further"
+# 524,288 in all; each of them alone is within
+for many in 20 60; do
+    awk -v n=$many 'BEGIN { while (n--) print "{\"timestamp\": 0, \"input_length\": 16000, \"output_length\": 500, \"hash_ids\": []}" }' >"all$many.jsonl"
+    "$kvcast" replay all$many.jsonl --model Llama-3.1-8B --gpu h100-sxm --kv_dtype fp8 --engine.kv_cache_memory 4TB --no-bounds --json --quiet >all$many.json
+done
+grep -q kernels_outside all60.json && ! grep -q kernels_outside all20.json
+report $? "and contexts that are beyond all together"
 grep -q prefill_past full.json && ! grep -q 'wider for' full.json && ! grep -q prefill_past wide.json
 report $? "prefill behind cached tokens, in no table of Hopper, is a warning; the rows behind vLLM's band have it"
+"$kvcast" replay log.jsonl --model Llama-3.1-8B --gpu h100-sxm --engine trtllm --json --quiet >trtllm.json
+grep -q 'extrapolated, as it is in the runs behind the band' full.json && grep -q 'and the band of TTFT wider' trtllm.json
+report $? "and says so; TensorRT-LLM's rows have none, so that its band is wider"
 "$kvcast" replay log.jsonl --model Llama-3.1-8B --gpu gh200-96 --json --quiet >gh200.json
 grep -q kernels_assumed gh200.json && ! grep -q kernels_assumed full.json &&
     awk -v a="$(width full.json)" -v b="$(width gh200.json)" 'BEGIN { exit !(a > 1 && b > 1.3 * a) }'

@@ -67,6 +67,8 @@ printf '%s\n' 'id,silicon_data_source,backend,model_path,system,precision,mode,i
     'b,dump,vllm,meta-llama/Llama-3.1-70B,x100,fp8,agg,1024,256,fp8,fp8,4,4,120,9' > "$dir/engine.csv"
 "$kvcast" validate --rows "$dir/engine.csv" > "$dir/out" 2>"$dir/err" && grep -q '^| Llama-3.1-70B fp8, b200_sxm, vllm | 1 ' "$dir/out" && grep -q "^- 1: no hardware profile 'x100'" "$dir/out"
 report $? "engine rows are predicted by group, others skipped with the reason"
+grep -q '^Errors in percent: median/mean/P90 of the absolute error' "$dir/out"
+report $? "with what their figures are"
 grep -q '^| [*][*]TensorRT-LLM and vLLM, no constant fitted[*][*] | 1 (. *' "$dir/out" && ! grep -q 'DeepSeek on H200' "$dir/out"
 report $? "and by the kernels' tables alone, where there are such rows"
 "$kvcast" validate --rows "$dir/engine.csv" --json 2>"$dir/err" | tr -d '\n ' > "$dir/out"

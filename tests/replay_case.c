@@ -217,6 +217,18 @@ static void make_loads(const struct maker *of)
     of->c->sc.engine.kv_load_token_ns = some ? below(&m, 100000) : 0;
 }
 
+/* The same: half of those with host memory and something below it fetch as requests come. */
+static void make_prefetch(const struct maker *of)
+{
+    struct maker m = {.rng = kvc_rng_stream(of->rng, "prefetch")};
+    struct kvc_scenario *sc = &of->c->sc;
+
+    sc->engine.prefetch = chance(&m, 50) ? KVC_PREFETCH_NEVER
+                                         : (enum kvc_prefetch_rule)(1 + below(&m, 3));
+    sc->engine.prefetch_threshold = below(&m, 3 * of->c->block_tokens);
+    sc->engine.prefetch_limit = chance(&m, 50) ? 1000 : 0.1 * below(&m, 30);
+}
+
 static void make_tiers(struct maker *m, uint64_t kv_bytes_per_token)
 {
     struct kvc_scenario *sc = &m->c->sc;
@@ -408,6 +420,7 @@ void replay_case_make(struct replay_case *c, uint64_t seed, enum case_level leve
     make_traffic(&m);
     make_tiers(&m, kv_bytes_per_token);
     make_loads(&m);
+    make_prefetch(&m);
     make_tenants(&m, kv_bytes_per_token);
     for (int k = 0; k < 3; k++)
         if (c->sc.tiers[k].present && chance(&m, 20))
@@ -482,9 +495,11 @@ void replay_case_print(const struct replay_case *c)
            (unsigned long long)c->pages, s->engine.max_batched_tokens, s->engine.max_seqs,
            s->engine.max_model_len, s->engine.chunked_prefill, s->engine.reserve_full_prompt,
            s->engine.prefix_caching, s->engine.plan_ahead);
-    printf("#   prefill %d reserve_output %d publish %d preempt %d partial_reuse %d\n",
+    printf("#   prefill %d reserve_output %d publish %d preempt %d partial_reuse %d prefetch %d "
+           "threshold %u limit %g\n",
            s->engine.prefill, s->engine.reserve_output, s->engine.publish, s->engine.preempt,
-           s->engine.partial_reuse);
+           s->engine.partial_reuse, s->engine.prefetch, s->engine.prefetch_threshold,
+           s->engine.prefetch_limit);
     printf("#   replicas %u router %s latency %llu mode %d conc %u rounds %d scale %g spread %llu "
            "timeout %llu warmup %llu gpus_per_node %u tp %u order %s\n",
            s->cluster.replicas, s->router.policy, (unsigned long long)s->router.latency_ns,

@@ -94,6 +94,30 @@ static void only_what_the_rows_lack_widens(void **state)
     assert_true(models >= 6);
 }
 
+/* Rows behind a band have neither ranks of data nor stages. */
+static void ranks_of_data_widen(void **state)
+{
+    struct kvc_step_config c = {.llm = kvc_llm_find("DeepSeek-V3"), .gpu = kvc_gpu_find("h200_sxm"),
+                                .backend = "vllm", .weights = KVC_FP8_BLOCK, .kv = KVC_BF16,
+                                .tp = 8, .pp = 1, .dp = 1, .ep = 8};
+    struct kvc_time_band band[2];
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct kvc_step_model *m = NULL;
+        struct kvc_error err = {0};
+        if (kvc_step_model_create(&m, &c, &err) != KVC_OK)
+            fail_msg("%s", err.text);
+        kvc_step_band(m, 0, &band[i]);
+        kvc_step_model_destroy(m);
+        c.tp = 1;
+        c.dp = 8;
+    }
+    assert_true(fabs(band[1].tpot_high / band[0].tpot_high - 1.25) < 1e-9);
+    assert_true(fabs(band[1].ttft_low / band[0].ttft_low - 1 / 1.25) < 1e-9);
+    assert_non_null(strstr(band[1].widened, "data-parallel"));
+}
+
 /* Each model's own tables end somewhere; products of another GPU or engine, and numbers of GPUs
  * that were not measured, are no measurements of this one. */
 static void ranges_and_flags_are_those_of_the_tables(void **state)
@@ -180,6 +204,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bands_follow_the_evidence),
         cmocka_unit_test(only_what_the_rows_lack_widens),
+        cmocka_unit_test(ranks_of_data_widen),
         cmocka_unit_test(ranges_and_flags_are_those_of_the_tables),
         cmocka_unit_test(ranks_without_a_switch_share_their_links),
         cmocka_unit_test(fewer_bits_of_integers_are_read_faster),

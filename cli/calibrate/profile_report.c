@@ -19,23 +19,31 @@ void kvc_profile_print_constant(FILE *out, const struct kvc_fit_constant *c, boo
         fprintf(out, "  %-30s   as it was\n", c->name);
 }
 
+/* Two digits, 150 and not 1.5e+02. */
+static const char *percent(char to[16], double share)
+{
+    snprintf(to, 16, share < 1 ? "%.2g %%" : "%.0f %%", share * 100);
+    return to;
+}
+
 void kvc_profile_print_quality(FILE *out, const struct kvc_measured_fit *f)
 {
     struct kvc_text words = {0};
+    char half[16], worst[16];
 
     if (f->n == 1)
         fputs("  a single measurement, met as it is", out);
     else
         fprintf(out,
-                "  half of the %zu measurements are met within %.2g %%, the worst within %.2g %%",
-                f->n, f->median * 100, f->worst * 100);
+                "  half of the %zu measurements are met within %s, the worst within %s",
+                f->n, percent(half, f->median), percent(worst, f->worst));
     if (f->outliers)
         fprintf(out, "; %zu far off count little", f->outliers);
     if (isfinite(f->held_out_median))
         fprintf(out,
-                ";\n  of those left out and predicted from the others, half within %.2g %%, the "
-                "worst within %.2g %%\n",
-                f->held_out_median * 100, f->held_out_worst * 100);
+                ";\n  of those left out and predicted from the others, half within %s, the "
+                "worst within %s\n",
+                percent(half, f->held_out_median), percent(worst, f->held_out_worst));
     else
         fputs(";\n  too few to leave some out and predict them\n", out);
     kvc_measured_fit_words(f, "  ", &words);
@@ -84,21 +92,24 @@ static void print_ranges(FILE *out, const struct kvc_own_kernel *k)
 static void print_way(FILE *out, const struct kvc_own_kernel *k)
 {
     const char *apart = k->shapes > 1 ? "shapes" : "rows";
+    char own[16], base[16];
 
+    percent(own, k->table_off / 100);
+    percent(base, k->rescaled_off / 100);
     switch (k->way) {
     case KVC_OWN_TABLE:
         fputs("  a table of their own", out);
         if (isfinite(k->table_off))
-            fprintf(out, ", %.2g %% off on %s left out", k->table_off, apart);
+            fprintf(out, ", %s off on %s left out", own, apart);
         if (isfinite(k->rescaled_off))
-            fprintf(out, " (%s's shapes: %.2g %%)", k->base, k->rescaled_off);
+            fprintf(out, " (%s's shapes: %s)", k->base, base);
         break;
     case KVC_OWN_RESCALED:
         fprintf(out, "  %s's shapes with these constants", k->base);
         if (isfinite(k->rescaled_off))
-            fprintf(out, ", %.2g %% off on %s left out", k->rescaled_off, apart);
+            fprintf(out, ", %s off on %s left out", base, apart);
         if (isfinite(k->table_off))
-            fprintf(out, " (a table of their own: %.2g %%)", k->table_off);
+            fprintf(out, " (a table of their own: %s)", own);
         break;
     case KVC_OWN_BOUND:
         fprintf(out, "  plain kernels, %.0f %% slower than %s's would be here: step times take "

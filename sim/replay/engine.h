@@ -7,7 +7,8 @@
  *   replica.c  one engine instance: accounts a step, jumps over decoding
  *   schedule.c what its next step computes, and the pages for it (waiting.c: who is admitted next)
  *   tiers.c    tiers below HBM: lookup, loads, stores (tiers_setup.c: their links and pools;
- *              tiers_admission.c: what they refuse; tiers_links.c: transfers)
+ *              tiers_admission.c: what they refuse; tiers_links.c: transfers; tiers_fetch.c: into
+ *              host memory, while a request waits)
  *   misses.c   what a request hit, and one cause for each token that it did not
  *   collect*.c the result record; cost.c what it costs, explain.c what it rests on, trust.c how
  *              far it can be trusted (slower.c: formats and kernels that take longer than others)
@@ -56,6 +57,8 @@ struct kvc_job {
     int64_t base;               /* decoding: c = base + replica's finished steps */
     uint64_t order;             /* admission sequence; identifies this admission */
     uint64_t queued_ns, parked_ns, first_scheduled_ns;
+    uint64_t came_ns;           /* to where the scheduler sees it: queued, or a fetch's end */
+    uint32_t fetch;             /* 1 + its fetch; 0: none */
     uint64_t host_ns;           /* of the steps that computed for it */
     uint64_t late_ns;           /* after a round's end: its batch is behind in the pipeline */
     uint32_t prev, next;        /* running list or a queue */
@@ -108,6 +111,7 @@ struct kvc_replica {
     bool unranked;              /* .. and whether somebody came or may find another hit since */
     uint64_t heeded[1 + KVC_LOWER_TIERS]; /* changes of its pools that those who wait know of */
     uint32_t parked, on_the_way;
+    uint64_t fetching_tokens; /* of fetches that the scheduler has not looked at */
     uint64_t queued_tokens;  /* prompt tokens not yet computed */
     uint64_t prefill_context;/* c of running jobs that do not decode */
 
@@ -177,6 +181,18 @@ struct kvc_transfer {
     uint32_t again;    /* store: the job's */
     uint64_t staged_bytes; /* load: what goes from host memory to the GPU afterwards */
     uint32_t request;  /* store: whose; KVC_NONE: what the tier above evicted, as it is */
+    uint32_t fetch;    /* 1 + the one it is of, whose end in time has tier KVC_LOWER_TIERS */
+    uint64_t flow;     /* of a fetch */
+    uint32_t next_free;
+};
+
+/* What is brought to host memory for a request that waits; pooled. */
+struct kvc_fetch {
+    uint32_t job, open;  /* open: reads under way */
+    bool seen;           /* the scheduler has looked, and nothing is under way or held */
+    uint64_t tokens;     /* it counts for so many among those under way */
+    uint32_t transfer[KVC_LOWER_TIERS]; /* per tier; of host memory's place, the end in time */
+    uint32_t from[KVC_LOWER_TIERS], to[KVC_LOWER_TIERS]; /* blocks that came from it */
     uint32_t next_free;
 };
 
@@ -239,7 +255,12 @@ struct kvc_engine {
     struct kvc_piece *pieces;
     size_t n_pieces, cap_pieces;
     uint32_t free_piece;
-    uint64_t orders;
+    struct kvc_fetch *fetches;
+    size_t n_fetches, cap_fetches;
+    uint32_t free_fetch;
+    bool fetches_early;        /* loads of the scheduler's go no deeper than host memory */
+    uint64_t prefetch_limit;   /* tokens of a replica's */
+    uint64_t orders, comings;
 
     struct kvc_arrivals *arrivals;
     struct kvc_on_the_way *way; /* ring of jobs between router and queue, in order of time */
@@ -320,6 +341,8 @@ void kvc_replica_catch_up(struct kvc_engine *e, struct kvc_replica *r);
 void kvc_replica_view(struct kvc_engine *e, struct kvc_replica *r, struct kvc_route_view *view);
 /* A tier that the replica uses holds other blocks than before: who waits in front may fit. */
 void kvc_replica_tier_changed(struct kvc_engine *e, struct kvc_replica *r);
+/* A job's fetch has ended: it joins the queue. */
+void kvc_replica_come(struct kvc_engine *e, uint32_t job);
 /* A parked job's loads have ended. */
 void kvc_replica_loaded(struct kvc_engine *e, uint32_t job);
 /* What a waiting job would find now. */
@@ -339,6 +362,9 @@ struct kvc_reach { /* how far each tier takes a request; tier i serves blocks [s
 };
 void kvc_tiers_lookup(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
                       uint32_t limit, uint32_t known, struct kvc_reach *out);
+/* The same, no deeper than the scheduler loads from. */
+void kvc_tiers_lookup_near(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
+                           uint32_t limit, uint32_t known, struct kvc_reach *out);
 void kvc_tiers_touch(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
                      uint32_t limit, uint32_t tenant);
 /* A request is admitted for the first time: the policies of HBM and of the tiers learn of it. */
@@ -378,12 +404,31 @@ void kvc_tiers_ask(struct kvc_engine *e, const struct kvc_replica *r, uint32_t r
 uint32_t kvc_tier_admitted(struct kvc_engine *e, const struct kvc_transfer *what,
                            struct kvc_piece piece, uint32_t row);
 
+/* tiers_fetch.c */
+/* Whether requests are fetched for as they come, and how much at once. */
+void kvc_fetch_init(struct kvc_engine *e);
+/* The job came to its replica: true when it waits outside the queue until its fetch has ended. */
+bool kvc_fetch_begin(struct kvc_engine *e, struct kvc_replica *r, uint32_t job);
+/* A transfer of a fetch, or its time, has ended. */
+void kvc_fetch_done(struct kvc_engine *e, uint32_t transfer);
+/* The scheduler looks at the job: what is fetched by now is for it to find. */
+void kvc_fetch_seen(struct kvc_engine *e, struct kvc_replica *r, uint32_t job);
+/* How many of tokens [from, to) of the job's path were fetched from the tier. */
+uint64_t kvc_fetch_tokens(const struct kvc_engine *e, uint32_t job, uint32_t tier, uint64_t from,
+                          uint64_t to);
+/* The job is admitted or gives up. */
+void kvc_fetch_forget(struct kvc_engine *e, uint32_t job);
+
 /* tiers_links.c */
 /* Starts a load's bytes on their way, which begin to move no sooner than ahead_ns from now; of a
  * staged one to host memory, from where move_on sends them further: false, there is nothing to
  * send. */
 void kvc_tiers_move_up(struct kvc_engine *e, uint32_t transfer, uint64_t bytes,
                        uint64_t ahead_ns);
+/* Calls kvc_fetch_done after so long. */
+void kvc_tiers_wake_after(struct kvc_engine *e, uint32_t transfer, uint64_t ns);
+/* Ends a fetch's transfer. Returns the bytes that have come. */
+uint64_t kvc_tiers_cut(struct kvc_engine *e, uint32_t transfer);
 bool kvc_tiers_move_on(struct kvc_engine *e, uint32_t transfer);
 void kvc_tiers_move_down(struct kvc_engine *e, uint32_t transfer, uint64_t bytes, bool from_above);
 

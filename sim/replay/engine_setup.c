@@ -239,7 +239,7 @@ enum kvc_status kvc_engine_open(struct kvc_engine *e, struct kvc_error *err)
     e->block_tokens = e->trace->block_tokens;
     e->page_tokens = e->sc->engine.page_tokens;
     e->n_replicas = e->sc->cluster.replicas * e->sc->cluster.dp;
-    e->free_job = e->looking = KVC_NONE;
+    e->free_job = e->looking = e->free_fetch = KVC_NONE;
     e->first_tier = KVC_LOWER_TIERS;
     e->router_rng = kvc_rng_stream(e->sc->seed, "router");
     e->hbm_only_prefill_ns = KVC_TIME_NONE;
@@ -259,6 +259,8 @@ enum kvc_status kvc_engine_open(struct kvc_engine *e, struct kvc_error *err)
         st = kvc_links_create(&e->links, err);
     if (st == KVC_OK)
         st = kvc_tiers_init(e, err);
+    if (st == KVC_OK)
+        kvc_fetch_init(e);
     if (st == KVC_OK)
         st = classify_links(e, err);
     if (st == KVC_OK && !kvc_timeline_init(&e->timeline, KVC_CHANNEL_LINKS + e->n_link_classes))
@@ -285,7 +287,7 @@ void kvc_engine_close(struct kvc_engine *e)
     void *all[] = {e->replicas, e->due_heap, e->jobs, e->way, e->segments, e->paths,
                    e->chunks, e->views, e->results, e->link_class, e->class_bytes,
                    e->tenant_missed, e->seen_anywhere, e->admissions,
-                   e->seg_number, e->seg_end};
+                   e->seg_number, e->seg_end, e->fetches};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         kvc_free(all[i]);
     for (uint32_t level = 0; level <= KVC_LOWER_TIERS; level++)

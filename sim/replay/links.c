@@ -356,6 +356,14 @@ static struct flow *find_flow(struct kvc_links *l, uint64_t flow)
     return &l->flows[id];
 }
 
+uint64_t kvc_links_moved(struct kvc_links *l, uint64_t now_ns, uint64_t flow)
+{
+    advance(l, now_ns);
+    kvc_links_refresh(l);
+    const struct flow *f = find_flow(l, flow);
+    return f && f->state == MOVING ? moved_at(f, now_ns) : 0;
+}
+
 bool kvc_links_cancel(struct kvc_links *l, uint64_t now_ns, uint64_t flow)
 {
     advance(l, now_ns);

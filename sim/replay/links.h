@@ -58,6 +58,8 @@ uint32_t kvc_links_count(const struct kvc_links *links);
 enum kvc_status kvc_links_start(struct kvc_links *links, uint64_t now_ns,
                                 const struct kvc_flow_spec *spec, uint64_t *flow,
                                 struct kvc_error *err);
+/* Whole bytes that a flow has moved by now_ns; 0 when it has ended. */
+uint64_t kvc_links_moved(struct kvc_links *links, uint64_t now_ns, uint64_t flow);
 /* False when the flow has ended already; its completion then still comes out of pop. */
 bool kvc_links_cancel(struct kvc_links *links, uint64_t now_ns, uint64_t flow);
 

@@ -89,6 +89,32 @@ static void blame_lost(struct kvc_engine *e, const struct kvc_job *j, struct kvc
     }
 }
 
+/* Tokens [from, to) were found in the tier; what a fetch brought there is due to where it was. */
+static void count_tier_hits(struct kvc_engine *e, uint32_t job, uint32_t tier, uint64_t from,
+                            uint64_t to)
+{
+    uint64_t left = to - from;
+    for (uint32_t t = tier + 1; t < KVC_LOWER_TIERS; t++) {
+        uint64_t n = kvc_fetch_tokens(e, job, t, from, to);
+        e->results[e->jobs[job].request].hit_tokens[1 + t] += (uint32_t)n;
+        e->tiers[t].hit_tokens += n;
+        left -= n;
+    }
+    e->results[e->jobs[job].request].hit_tokens[1 + tier] += (uint32_t)left;
+    e->tiers[tier].hit_tokens += left;
+}
+
+/* Up to what block lower tiers have more than the scheduler could load. */
+static uint32_t best_below(struct kvc_engine *e, const struct kvc_replica *r, uint32_t job,
+                           uint32_t had, uint32_t full)
+{
+    struct kvc_reach reach;
+    if (!e->fetches_early)
+        return had;
+    kvc_job_lookup(e, r, &e->jobs[job], &reach);
+    return reach.total < full ? reach.total : full;
+}
+
 void kvc_replica_account_hit(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
                              const struct kvc_reach *reach)
 {
@@ -102,8 +128,7 @@ void kvc_replica_account_hit(struct kvc_engine *e, struct kvc_replica *r, uint32
             end = reach->tokens;
         if (reach->end[t] == reach->start[t] || end <= at)
             continue;
-        res->hit_tokens[1 + t] = (uint32_t)(end - at);
-        e->tiers[t].hit_tokens += end - at;
+        count_tier_hits(e, job, t, at, end);
         at = end;
     }
     uint32_t full = kvc_trace_full_blocks(e->trace, j->request);
@@ -126,6 +151,7 @@ void kvc_replica_account_hit(struct kvc_engine *e, struct kvc_replica *r, uint32
     if (ever > full)
         ever = full;
     blame(e, j, KVC_MISS_ALIGNMENT, &at, reach->total * b);
+    blame(e, j, KVC_MISS_NOT_READY, &at, best_below(e, r, job, reach->total, full) * b);
     if (reach->total < ever)
         blame(e, j, KVC_MISS_OTHER_REPLICA, &at,
               best_elsewhere(e, r, path, reach->total, full, j->known) * b);

@@ -320,7 +320,7 @@ static void end_step(struct kvc_engine *e, struct kvc_replica *r)
 /* Nobody who comes now is admitted before something else changes. */
 static bool all_queue(const struct kvc_engine *e, const struct kvc_replica *r)
 {
-    return r->blocked && r->waiting.n && !r->order && !e->tenants.priority;
+    return r->blocked && r->waiting.n && !r->order && !e->tenants.priority && !e->fetches_early;
 }
 
 /* How many of the unheard came before the step that ends began. */
@@ -330,7 +330,7 @@ static uint32_t heard_by_step(const struct kvc_engine *e, const struct kvc_repli
     if (r->mixed || r->target == r->steps + 1)
         return r->unheard_before;
     uint64_t began = step_end(r, r->target - 1);
-    for (uint32_t job = r->unheard.head; job != KVC_NONE && e->jobs[job].queued_ns <= began;
+    for (uint32_t job = r->unheard.head; job != KVC_NONE && e->jobs[job].came_ns <= began;
          job = e->jobs[job].next)
         n++;
     return n;
@@ -540,6 +540,17 @@ void kvc_replica_enqueue(struct kvc_engine *e, uint32_t job)
     struct kvc_replica *r = &e->replicas[j->replica];
     j->queued_ns = e->now;
     e->results[j->request].unheard_ns = rest_of_step(e, r);
+    if (e->fetches_early && !r->order) /* one whose fetch ends later keeps its place */
+        j->place = (double)++e->comings;
+    if (!kvc_fetch_begin(e, r, job))
+        kvc_replica_come(e, job);
+}
+
+void kvc_replica_come(struct kvc_engine *e, uint32_t job)
+{
+    struct kvc_job *j = &e->jobs[job];
+    struct kvc_replica *r = &e->replicas[j->replica];
+    j->came_ns = e->now;
     if (!r->busy || !e->sc->engine.plan_ahead || e->sc->cluster.pp > 1) {
         wake(e, r, kvc_replica_hear(e, r, job));
         return;

@@ -340,6 +340,7 @@ static void hold_hit(struct kvc_engine *e, struct kvc_replica *r, uint32_t job,
         e->admissions[e->n_admissions++] = j->request;
         kvc_tiers_ask(e, r, j->request);
         kvc_replica_account_hit(e, r, job, reach);
+        kvc_fetch_forget(e, job);
         kvc_tiers_arrive(e, r, j->request);
     }
     kvc_tiers_touch(e, r, path, limit, j->tenant);
@@ -359,6 +360,7 @@ static bool timed_out(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
     kvc_queue_remove(e, &r->waiting, job);
     r->queued_tokens -= j->input;
     e->waiting_now--;
+    kvc_fetch_forget(e, job);
     kvc_engine_ended(e, job, KVC_FAILED);
     return true;
 }
@@ -438,13 +440,14 @@ static bool admit_waiting(struct kvc_engine *e, struct kvc_replica *r, struct st
     uint32_t job = r->order ? kvc_replica_next(e, r, !plan->asked) : r->waiting.head;
     struct kvc_job *j = &e->jobs[job];
     plan->asked = true;
+    kvc_fetch_seen(e, r, job);
     if (timed_out(e, r, job))
         return true;
     struct kvc_path path = kvc_engine_path(e, j->leaf, 0);
     uint64_t full = e->block_tokens ? j->known / e->block_tokens : 0;
     uint32_t limit = full < j->path_blocks ? (uint32_t)full : j->path_blocks;
     struct kvc_reach reach;
-    kvc_tiers_lookup(e, r, path, limit, j->known, &reach);
+    kvc_tiers_lookup_near(e, r, path, limit, j->known, &reach);
     bool load = reach.tokens > reach.usable;
     uint64_t left = j->known - reach.usable;
     uint32_t tokens = (uint32_t)(left < plan->budget ? left : plan->budget);

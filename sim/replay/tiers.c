@@ -1,34 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tiers below HBM: what a lookup finds there, loads towards the GPU, stores away from it. */
 #include "sim/replay/replica.h"
+#include "sim/replay/tiers_internal.h"
 
 #include "base/alloc.h"
 
 #include <string.h>
-
-const struct kvc_tier *kvc_tier_next(const struct kvc_engine *e, uint32_t tier)
-{
-    for (uint32_t t = tier + 1; t < KVC_LOWER_TIERS; t++)
-        if (e->tiers[t].config->present)
-            return &e->tiers[t];
-    return NULL;
-}
-
-uint32_t kvc_tier_instance(const struct kvc_engine *e, const struct kvc_tier *tier,
-                           const struct kvc_replica *r)
-{
-    (void)e;
-    switch (tier->config->scope) {
-    case KVC_PER_NODE:
-        return r->node;
-    case KVC_CLUSTER:
-        return 0;
-    case KVC_PER_GPU:
-    case KVC_PER_REPLICA:
-    default:
-        return r->id;
-    }
-}
 
 static struct kvc_pool *pool_of(const struct kvc_engine *e, const struct kvc_tier *tier,
                                 const struct kvc_replica *r)
@@ -41,15 +18,16 @@ static void changed(struct kvc_engine *e, const struct kvc_tier *tier, uint32_t 
 
 /* ---- lookup ---- */
 
-void kvc_tiers_lookup(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
-                      uint32_t limit, uint32_t known, struct kvc_reach *out)
+/* In HBM and in the tiers above tier number tiers. */
+static void look_up(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
+                    uint32_t limit, uint32_t known, uint32_t tiers, struct kvc_reach *out)
 {
     memset(out, 0, sizeof(*out));
     out->hbm = kvc_pool_reach(&r->pool, path, 0, limit);
     out->usable = kvc_replica_usable(e, out->hbm, known);
     out->total = out->hbm;
     uint32_t chunk = 0;
-    for (uint32_t t = e->first_tier; t < KVC_LOWER_TIERS; t++) {
+    for (uint32_t t = e->first_tier; t < tiers; t++) {
         const struct kvc_tier *tier = &e->tiers[t];
         out->start[t] = out->end[t] = out->total;
         if (!tier->config->present)
@@ -63,6 +41,18 @@ void kvc_tiers_lookup(struct kvc_engine *e, const struct kvc_replica *r, struct 
         return;
     uint64_t tokens = (uint64_t)out->total * e->block_tokens / chunk * chunk;
     out->tokens = tokens < known ? (uint32_t)tokens : known - 1;
+}
+
+void kvc_tiers_lookup(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
+                      uint32_t limit, uint32_t known, struct kvc_reach *out)
+{
+    look_up(e, r, path, limit, known, KVC_LOWER_TIERS, out);
+}
+
+void kvc_tiers_lookup_near(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
+                           uint32_t limit, uint32_t known, struct kvc_reach *out)
+{
+    look_up(e, r, path, limit, known, e->fetches_early ? 1 : KVC_LOWER_TIERS, out);
 }
 
 void kvc_tiers_touch(struct kvc_engine *e, const struct kvc_replica *r, struct kvc_path path,
@@ -95,7 +85,7 @@ void kvc_tiers_arrive(struct kvc_engine *e, struct kvc_replica *r, uint32_t requ
 
 /* ---- transfers ---- */
 
-static uint32_t transfer_new(struct kvc_engine *e, struct kvc_transfer value)
+uint32_t kvc_transfer_new(struct kvc_engine *e, struct kvc_transfer value)
 {
     uint32_t i = e->free_transfer;
     if (i != KVC_NONE) {
@@ -112,7 +102,7 @@ static uint32_t transfer_new(struct kvc_engine *e, struct kvc_transfer value)
     return i;
 }
 
-static uint32_t piece_new(struct kvc_engine *e, struct kvc_piece value)
+uint32_t kvc_piece_new(struct kvc_engine *e, struct kvc_piece value)
 {
     uint32_t i = e->free_piece;
     if (i != KVC_NONE) {
@@ -148,7 +138,7 @@ static uint32_t pieces_reverse(struct kvc_engine *e, uint32_t list)
     return reversed;
 }
 
-static void transfer_free(struct kvc_engine *e, uint32_t transfer)
+void kvc_transfer_free(struct kvc_engine *e, uint32_t transfer)
 {
     pieces_free(e, e->transfers[transfer].pieces);
     e->transfers[transfer].next_free = e->free_transfer;
@@ -167,8 +157,8 @@ static void start_load(struct kvc_engine *e, uint32_t job, uint32_t t,
     uint32_t instance = kvc_tier_instance(e, tier, r);
     struct kvc_piece read = {j->leaf, reach->start[t], (uint32_t)last, j->tenant, KVC_NONE};
     struct kvc_transfer value = {.job = job, .tier = t, .instance = instance, .replica = r->id,
-                                 .pieces = piece_new(e, read)};
-    uint32_t i = value.pieces == KVC_NONE ? KVC_NONE : transfer_new(e, value);
+                                 .pieces = kvc_piece_new(e, read)};
+    uint32_t i = value.pieces == KVC_NONE ? KVC_NONE : kvc_transfer_new(e, value);
     if (i == KVC_NONE)
         return;
     kvc_pool_hold(&tier->pools[instance], kvc_engine_path(e, j->leaf, 0), read.from, read.to);
@@ -208,7 +198,7 @@ static void add_gaps(struct kvc_engine *e, const struct kvc_pool *pool, struct k
     struct kvc_path path = kvc_engine_path(e, p.leaf, row);
     for (uint32_t from = p.from, to; from < p.to && kvc_pool_gap(pool, path, &from, &to, p.to);
          from = to) {
-        uint32_t i = piece_new(e, (struct kvc_piece){p.leaf, from, to, p.tenant, KVC_NONE});
+        uint32_t i = kvc_piece_new(e, (struct kvc_piece){p.leaf, from, to, p.tenant, KVC_NONE});
         if (i == KVC_NONE)
             return;
         *(out->last == KVC_NONE ? &out->first : &e->pieces[out->last].next) = i;
@@ -327,7 +317,7 @@ static void store(struct kvc_engine *e, uint32_t t, const struct kvc_replica *r,
     what.job = KVC_NONE;
     struct piece_list missing = lacking(e, list, &what, from_above, row);
     what.pieces = missing.first;
-    uint32_t i = missing.blocks ? transfer_new(e, what) : KVC_NONE;
+    uint32_t i = missing.blocks ? kvc_transfer_new(e, what) : KVC_NONE;
     if (i == KVC_NONE)
         return;
     uint64_t evicted = tier->pools[what.instance].evicted_blocks;
@@ -338,7 +328,7 @@ static void store(struct kvc_engine *e, uint32_t t, const struct kvc_replica *r,
     if (blocks) {
         kvc_tiers_move_down(e, i, blocks * e->block_tokens * e->token_bytes, from_above);
     } else {
-        transfer_free(e, i);
+        kvc_transfer_free(e, i);
     }
 }
 
@@ -357,7 +347,7 @@ void kvc_tiers_store(struct kvc_engine *e, struct kvc_replica *r, uint32_t job)
     if (to <= j->offered)
         return;
     struct kvc_piece p = {j->leaf, j->offered, (uint32_t)to, j->tenant, KVC_NONE};
-    uint32_t list = piece_new(e, p);
+    uint32_t list = kvc_piece_new(e, p);
     j->offered = p.to;
     store(e, e->first_tier, r, list,
           (struct kvc_transfer){.again = j->again, .request = j->request}, false);
@@ -370,7 +360,7 @@ void kvc_tiers_note_evicted(void *user, uint32_t seg, uint32_t lo, uint32_t hi, 
     struct kvc_evictions *v = user;
     uint32_t depth = v->engine->segments[seg].depth;
     struct kvc_piece lost = {seg, depth + lo, depth + hi, tenant, v->pieces};
-    uint32_t i = piece_new(v->engine, lost);
+    uint32_t i = kvc_piece_new(v->engine, lost);
     if (i != KVC_NONE)
         v->pieces = i;
 }
@@ -468,14 +458,30 @@ void kvc_engine_expire(struct kvc_engine *e, bool round)
 
 /* ---- ends of transfers ---- */
 
-/* A transfer has ended and let go of its blocks. */
-static bool rest(struct kvc_engine *e, const struct kvc_transfer *x)
+/* Something of the replica's has let go of blocks of an instance. */
+static bool rest(struct kvc_engine *e, uint32_t tier, uint32_t instance, uint32_t replica)
 {
-    struct kvc_evictions *v = &e->tiers[x->tier].evictions[x->instance];
-    v->replica = x->replica;
-    bool left = kvc_pool_rest(&e->tiers[x->tier].pools[x->instance]);
+    struct kvc_evictions *v = &e->tiers[tier].evictions[instance];
+    v->replica = replica;
+    bool left = kvc_pool_rest(&e->tiers[tier].pools[instance]);
     pass_down(e, v);
     return left;
+}
+
+void kvc_tiers_let_go(struct kvc_engine *e, uint32_t tier, const struct kvc_replica *r,
+                      struct kvc_piece p, uint32_t drop_to)
+{
+    struct kvc_tier *of = &e->tiers[tier];
+    uint32_t instance = kvc_tier_instance(e, of, r);
+    struct kvc_pool *pool = &of->pools[instance];
+    struct kvc_path path = kvc_engine_path(e, p.leaf, 0);
+    bool drops = drop_to > p.from && !of->config->inclusive;
+    pool->by = p.tenant;
+    kvc_pool_release(pool, path, p.from, p.to, KVC_NONE, false);
+    if (drops)
+        kvc_pool_drop(pool, path, p.from, drop_to);
+    if (rest(e, tier, instance, r->id) || drops)
+        changed(e, of, instance);
 }
 
 /* What a store brought becomes readable, the last block first, and then, with the stored run above
@@ -496,7 +502,7 @@ static void settle_pieces(struct kvc_engine *e, const struct kvc_transfer *x, ui
         pool->by = p.tenant;
         kvc_pool_touch(pool, path, kvc_pool_reach(pool, path, 0, p.to), true);
     }
-    rest(e, x);
+    rest(e, x->tier, x->instance, x->replica);
     changed(e, &e->tiers[x->tier], x->instance);
 }
 
@@ -504,21 +510,22 @@ static void settle(struct kvc_engine *e, uint32_t transfer)
 {
     struct kvc_transfer x = e->transfers[transfer]; /* more of them may begin */
     settle_pieces(e, &x, x.pieces, transfer);
-    transfer_free(e, transfer);
+    kvc_transfer_free(e, transfer);
 }
 
 /* Blocks that passed through host memory on their way up stay in dram, if there is room. */
-static void promote(struct kvc_engine *e, struct kvc_piece p, const struct kvc_replica *r,
-                    uint32_t request)
+void kvc_tiers_promote(struct kvc_engine *e, struct kvc_piece p, const struct kvc_replica *r,
+                       uint32_t request)
 {
     struct kvc_tier *dram = &e->tiers[0];
     struct kvc_transfer value = {.job = KVC_NONE, .replica = r->id, .request = request,
+                                 .again = UINT32_MAX, /* whatever is written there */
                                  .instance = kvc_tier_instance(e, dram, r)};
-    uint32_t list = piece_new(e, p);
+    uint32_t list = kvc_piece_new(e, p);
     struct piece_list missing = lacking(e, list, &value, false, 2);
     pieces_free(e, list);
     value.pieces = missing.first;
-    uint32_t i = missing.blocks ? transfer_new(e, value) : KVC_NONE;
+    uint32_t i = missing.blocks ? kvc_transfer_new(e, value) : KVC_NONE;
     if (i == KVC_NONE)
         return;
     dram->written_bytes +=
@@ -530,21 +537,14 @@ static void load_done(struct kvc_engine *e, uint32_t transfer)
 {
     struct kvc_transfer x = e->transfers[transfer];
     struct kvc_piece p = e->pieces[x.pieces];
-    struct kvc_tier *tier = &e->tiers[x.tier];
-    struct kvc_pool *pool = &tier->pools[x.instance];
-    struct kvc_path path = kvc_engine_path(e, p.leaf, 0);
-    pool->by = p.tenant;
-    kvc_pool_release(pool, path, p.from, p.to, KVC_NONE, false);
+    const struct kvc_replica *r = &e->replicas[x.replica];
     uint64_t whole = e->jobs[x.job].load_tokens / e->block_tokens;
-    if (p.to > whole) /* a last block that was read in part */
-        p.to = (uint32_t)whole;
-    if (!tier->config->inclusive)
-        kvc_pool_drop(pool, path, p.from, p.to);
-    if (rest(e, &x) || !tier->config->inclusive)
-        changed(e, tier, x.instance);
-    transfer_free(e, transfer);
+    uint32_t to = p.to > whole ? (uint32_t)whole : p.to; /* a last block was read in part */
+    kvc_tiers_let_go(e, x.tier, r, p, to);
+    kvc_transfer_free(e, transfer);
+    p.to = to;
     if (x.tier > 0 && e->sc->tiers[0].present && e->sc->tiers[0].write == KVC_WRITE_THROUGH)
-        promote(e, p, &e->replicas[x.replica], e->jobs[x.job].request);
+        kvc_tiers_promote(e, p, r, e->jobs[x.job].request);
     if (--e->jobs[x.job].loads == 0)
         kvc_replica_loaded(e, x.job);
 }
@@ -552,6 +552,14 @@ static void load_done(struct kvc_engine *e, uint32_t transfer)
 void kvc_tiers_transfer_done(struct kvc_engine *e, uint32_t transfer)
 {
     struct kvc_transfer x = e->transfers[transfer];
+    if (x.fetch) {
+        kvc_fetch_done(e, transfer);
+        return;
+    }
+    if (x.tier == KVC_LOWER_TIERS) { /* the end in time of a fetch that ended before */
+        kvc_transfer_free(e, transfer);
+        return;
+    }
     if (x.job != KVC_NONE) {
         if (!kvc_tiers_move_on(e, transfer))
             load_done(e, transfer);
@@ -562,7 +570,7 @@ void kvc_tiers_transfer_done(struct kvc_engine *e, uint32_t transfer)
         uint32_t list = x.pieces;
         e->transfers[transfer].pieces = KVC_NONE;
         settle_pieces(e, &x, list, transfer);
-        transfer_free(e, transfer);
+        kvc_transfer_free(e, transfer);
         store(e, (uint32_t)(next - e->tiers), &e->replicas[x.replica], list, x, true);
         pieces_free(e, list);
     } else {

@@ -12,7 +12,8 @@ static void cross_host_link(struct kvc_flow_spec *spec, const struct kvc_replica
 
 static void start(struct kvc_engine *e, const struct kvc_flow_spec *spec)
 {
-    if (kvc_links_start(e->links, e->now, spec, NULL, NULL) != KVC_OK)
+    uint64_t *flow = &e->transfers[spec->tag].flow;
+    if (kvc_links_start(e->links, e->now, spec, flow, NULL) != KVC_OK)
         e->nomem = true;
 }
 
@@ -33,13 +34,33 @@ void kvc_tiers_move_up(struct kvc_engine *e, uint32_t transfer, uint64_t bytes, 
     tier->read_bytes += bytes;
     if (tier->read_link)
         spec.path[spec.n_path++] = own_link(tier, tier->read_link, x);
-    if (tier->read_link && tier->config->link_staged) {
+    if (x->fetch) {
+        x->staged_bytes = 0; /* host memory is where it goes */
+    } else if (tier->read_link && tier->config->link_staged) {
         x->staged_bytes = bytes;
     } else {
         spec.latency_ns += tier->read_link ? e->host_latency_ns : 0;
         cross_host_link(&spec, r, r->h2d_link);
     }
     start(e, &spec);
+}
+
+void kvc_tiers_wake_after(struct kvc_engine *e, uint32_t transfer, uint64_t ns)
+{
+    const struct kvc_replica *r = &e->replicas[e->transfers[transfer].replica];
+    struct kvc_flow_spec spec = {.tag = transfer, .latency_ns = ns, .n_path = 1,
+                                 .path = {r->h2d_link}};
+
+    start(e, &spec);
+}
+
+uint64_t kvc_tiers_cut(struct kvc_engine *e, uint32_t transfer)
+{
+    uint64_t flow = e->transfers[transfer].flow;
+    uint64_t bytes = kvc_links_moved(e->links, e->now, flow);
+
+    kvc_links_cancel(e->links, e->now, flow);
+    return bytes;
 }
 
 bool kvc_tiers_move_on(struct kvc_engine *e, uint32_t transfer)

@@ -15,6 +15,30 @@ struct link_figures {
     struct kvc_link_use read, write;
 };
 
+const struct kvc_tier *kvc_tier_next(const struct kvc_engine *e, uint32_t tier)
+{
+    for (uint32_t t = tier + 1; t < KVC_LOWER_TIERS; t++)
+        if (e->tiers[t].config->present)
+            return &e->tiers[t];
+    return NULL;
+}
+
+uint32_t kvc_tier_instance(const struct kvc_engine *e, const struct kvc_tier *tier,
+                           const struct kvc_replica *r)
+{
+    (void)e;
+    switch (tier->config->scope) {
+    case KVC_PER_NODE:
+        return r->node;
+    case KVC_CLUSTER:
+        return 0;
+    case KVC_PER_GPU:
+    case KVC_PER_REPLICA:
+    default:
+        return r->id;
+    }
+}
+
 static uint32_t gpus_of(const struct kvc_engine *e)
 {
     return e->sc->cluster.tp * e->sc->cluster.pp;

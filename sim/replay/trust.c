@@ -102,28 +102,89 @@ static void warn_traffic(struct notes *n, const struct kvc_engine *e,
 
 /* What the shortest and the longest request, the largest chunk and step and the fullest batch of
  * the run ask of the kernels. */
-static uint32_t estimate_flags(const struct kvc_engine *e, const struct kvc_result *r)
+struct asked {
+    uint64_t shortest, longest, chunk, tokens, sequences, contexts;
+};
+
+static struct asked asked_of(const struct kvc_engine *e, const struct kvc_result *r)
 {
-    uint64_t longest = 0, shortest = UINT32_MAX, input = 0;
     uint64_t budget = e->sc->engine.max_batched_tokens;
-    uint32_t most = 1;
+    struct asked a = {.shortest = UINT32_MAX, .sequences = 1, .tokens = e->most_step_tokens,
+                      .contexts = e->most_contexts};
     for (uint64_t i = 0; i < e->trace->n_requests; i++) {
         const struct kvc_request_result *q = &r->requests[i];
         uint64_t tokens = (uint64_t)q->input_tokens + q->output_tokens;
-        longest = tokens > longest ? tokens : longest;
-        shortest = q->input_tokens < shortest ? q->input_tokens : shortest;
-        input = q->input_tokens > input ? q->input_tokens : input;
+        a.longest = tokens > a.longest ? tokens : a.longest;
+        a.shortest = q->input_tokens < a.shortest ? q->input_tokens : a.shortest;
+        a.chunk = q->input_tokens > a.chunk ? q->input_tokens : a.chunk;
     }
+    a.chunk = a.chunk < budget ? a.chunk : budget;
     for (uint32_t i = 0; i < e->n_replicas; i++)
-        if (e->replicas[i].peak_running > most)
-            most = (uint32_t)e->replicas[i].peak_running;
-    struct kvc_chunk chunk = {(uint32_t)(input < budget ? input : budget), r->hit_tokens > 0};
-    struct kvc_chunk least = {(uint32_t)(shortest < budget ? shortest : budget), 0};
-    bool wide = e->most_step_tokens > kvc_step_range(e->model)->tokens * e->sc->cluster.pp;
-    wide |= e->most_contexts / e->sc->cluster.pp > kvc_step_range(e->model)->contexts;
-    return kvc_step_flags(e->model, &chunk, 1, 1, longest) |
-           kvc_step_flags(e->model, &least, 1, 1, shortest) |
-           kvc_step_flags(e->model, NULL, 0, most, 0) | (wide ? KVC_STEP_OUTSIDE : 0);
+        if (e->replicas[i].peak_running > a.sequences)
+            a.sequences = e->replicas[i].peak_running;
+    return a;
+}
+
+static uint32_t estimate_flags(const struct kvc_engine *e, const struct asked *a, bool hits)
+{
+    const struct kvc_step_range *most = kvc_step_range(e->model);
+    uint64_t stages = e->sc->cluster.pp, budget = e->sc->engine.max_batched_tokens;
+    struct kvc_chunk chunk = {(uint32_t)a->chunk, hits};
+    struct kvc_chunk least = {(uint32_t)(a->shortest < budget ? a->shortest : budget), 0};
+    return kvc_step_flags(e->model, &chunk, 1, 1, a->longest) |
+           kvc_step_flags(e->model, &least, 1, 1, a->shortest) |
+           kvc_step_flags(e->model, NULL, 0, (uint32_t)a->sequences, 0) |
+           kvc_step_beyond(a->tokens, most->tokens * stages) |
+           kvc_step_beyond(a->contexts / stages, most->contexts);
+}
+
+/* Whether the band is wider for such an estimate, or the runs behind it had the same. */
+static bool is_band_wider(const struct kvc_engine *e, uint32_t flags)
+{
+    struct kvc_time_band with, without;
+    kvc_step_band(e->model, flags, &with);
+    kvc_step_band(e->model, 0, &without);
+    return with.ttft_high > without.ttft_high;
+}
+
+/* The figure of the run that lies farthest beyond the rows; where none does, short prompts do. */
+static void warn_outside(struct notes *n, const struct kvc_engine *e, const struct asked *a,
+                         uint32_t flags)
+{
+    const struct kvc_step_range *most = kvc_step_range(e->model);
+    uint64_t stages = e->sc->cluster.pp;
+    const struct {
+        uint64_t asked, most;
+        const char *what;
+    } v[] = {
+        {a->longest, most->context, "tokens of context of a request"},
+        {a->contexts, most->contexts * stages, "tokens of context of all that decode"},
+        {a->chunk, most->chunk * stages, "new tokens of a prompt in a step"},
+        {a->tokens, most->tokens * stages, "tokens in a step"},
+        {a->sequences, most->sequences * stages, "decoding sequences in a step"},
+    };
+    size_t worst = 0, beyond = 0;
+    double farthest = 0;
+    for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
+        double times = (double)v[i].asked / (double)v[i].most;
+        beyond += times > 1;
+        if (times > farthest) {
+            farthest = times;
+            worst = i;
+        }
+    }
+    char text[128];
+    if (beyond)
+        snprintf(text, sizeof(text), "%" PRIu64 " %s, measured up to %" PRIu64 "%s", v[worst].asked,
+                 v[worst].what, v[worst].most, beyond > 1 ? ", and others less far" : "");
+    else
+        snprintf(text, sizeof(text), "prompts of %" PRIu64 " tokens, shorter than any measured",
+                 a->shortest);
+    warn(n, "kernels_outside", "This run goes beyond what the kernels were measured for: %s. Such "
+         "times are extrapolated%s.", text,
+         is_band_wider(e, flags & (KVC_STEP_OUTSIDE | KVC_STEP_FAR))
+             ? ", and the bands wider"
+             : ", as they are in the runs behind the band");
 }
 
 static void warn_tiers(struct notes *n, const struct kvc_engine *e)
@@ -184,6 +245,23 @@ static void warn_room(struct notes *n, const struct kvc_engine *e)
              (double)given * 1e-9, (double)most * 1e-9);
 }
 
+/* Fetches that never begin, or that an engine at leisure gives up at once. */
+static void warn_prefetch(struct notes *n, const struct kvc_engine *e)
+{
+    if (!e->fetches_early)
+        return;
+    if (!e->prefetch_limit)
+        warn(n, "nothing_fetched",
+             "Host memory holds no more than GPU memory (or engine.prefetch_limit is 0), so "
+             "nothing is ever fetched from below it. Raise tiers.dram.capacity, or set "
+             "engine.prefetch to never.");
+    else if (e->sc->engine.prefetch == KVC_PREFETCH_BEST_EFFORT)
+        warn(n, "best_effort",
+             "A fetch from below host memory ends when the scheduler wants its request, at once "
+             "where no other waits (SGLang's default). engine.prefetch timeout or wait_complete "
+             "waits for it, as --hicache-storage-prefetch-policy does.");
+}
+
 static void warn_load(struct notes *n, const struct kvc_engine *e)
 {
     uint64_t span = e->trace->n_requests ? e->trace->arrival_ns[e->trace->n_requests - 1] : 0;
@@ -203,6 +281,7 @@ static void warn_load(struct notes *n, const struct kvc_engine *e)
              (unsigned long long)n->r->recomputed_tokens);
     warn_sequences(n, e);
     warn_room(n, e);
+    warn_prefetch(n, e);
     const struct kvc_gpu *gpu = kvc_user_gpu(e->user, e->sc->cluster.gpu);
     const struct kvc_figure *between = &gpu->gpu_link_bytes_per_s;
     if (e->sc->cluster.tp > 1 && between->value < SLOW_GPU_LINK)
@@ -268,14 +347,6 @@ static void warn_kernels(struct notes *n, const struct kvc_engine *e, uint32_t f
         warn(n, "profile_gpu",
              "The figures of the profile were measured beside %s, not %s; kernels among them are "
              "not used.", beside, e->sc->cluster.gpu);
-    const struct kvc_step_range *range = kvc_step_range(e->model);
-    if (flags & KVC_STEP_OUTSIDE)
-        warn(n, "kernels_outside",
-             "Requests or steps of this run are beyond what the kernels were measured for (%" PRIu64
-             " tokens of context, %" PRIu64 " of all that decode, %" PRIu64 " new ones of a prompt "
-             "in a step, %" PRIu64 " tokens and %" PRIu64 " decoding sequences a step): times are "
-             "extrapolated.",
-             range->context, range->contexts, range->chunk, range->tokens, range->sequences);
     if (flags & KVC_STEP_SHAPE)
         warn(n, "kernels_between",
              "A head size, window, format, kind of layer, expert shape or number of GPUs of this "
@@ -289,7 +360,9 @@ static void warn_kernels(struct notes *n, const struct kvc_engine *e, uint32_t f
     if (flags & KVC_STEP_PAST)
         warn(n, "prefill_past",
              "Prefill behind cached tokens is in no public kernel table of these GPUs: its "
-             "attention is extrapolated.");
+             "attention is extrapolated%s.",
+             is_band_wider(e, KVC_STEP_PAST) ? ", and the band of TTFT wider"
+                                             : ", as it is in the runs behind the band");
 }
 
 static void bands(const struct kvc_engine *e, uint32_t flags, struct kvc_result *r)
@@ -321,11 +394,14 @@ enum kvc_status kvc_collect_trust(const struct kvc_engine *e, const struct kvc_t
                                   struct kvc_result *r, struct kvc_error *err)
 {
     struct notes n = {.r = r};
-    uint32_t flags = estimate_flags(e, r);
+    struct asked asked = asked_of(e, r);
+    uint32_t flags = estimate_flags(e, &asked, r->hit_tokens > 0);
     warn_traffic(&n, e, stats);
     warn_tiers(&n, e);
     warn_whole_pages(&n, e);
     warn_load(&n, e);
+    if (flags & KVC_STEP_OUTSIDE)
+        warn_outside(&n, e, &asked, flags);
     warn_kernels(&n, e, flags);
     bands(e, flags, r);
     return n.nomem ? kvc_fail_nomem(err) : KVC_OK;

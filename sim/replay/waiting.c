@@ -240,7 +240,10 @@ bool kvc_replica_join_queue(struct kvc_engine *e, struct kvc_replica *r, uint32_
         tell(e, r, j, KVC_HOOK_ARRIVED, NULL, 0);
         j->place = r->ranks_change ? 0 : rank_of(e, r, j);
     }
-    if (back && e->sc->engine.preempt == KVC_PREEMPT_LAST) { /* before its equals */
+    bool first = back && e->sc->engine.preempt == KVC_PREEMPT_LAST;
+    if (back && e->fetches_early && !r->order)
+        j->place = first ? 0 : (double)++e->comings;
+    if (first) { /* before its equals */
         uint32_t next = r->waiting.head;
         for (at = KVC_NONE; next != KVC_NONE && goes_before(&e->jobs[next], j);
              next = e->jobs[next].next)

@@ -57,6 +57,7 @@ static const struct kvc_setting sglang[] = {
     {"engine.reserve_output", "estimated"},
     {"engine.publish", "inserted"},
     {"engine.preempt", "shortest"},
+    {"engine.prefetch", "best_effort"},
     {NULL, NULL},
 };
 

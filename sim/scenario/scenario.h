@@ -15,6 +15,10 @@ enum kvc_prefill_rule { KVC_PREFILL_MIXED, KVC_PREFILL_FIRST };
 enum kvc_reserve_rule { KVC_RESERVE_NONE, KVC_RESERVE_ESTIMATED, KVC_RESERVE_FULL };
 enum kvc_publish_rule { KVC_PUBLISH_SCHEDULED, KVC_PUBLISH_COMPUTED, KVC_PUBLISH_INSERTED };
 enum kvc_preempt_rule { KVC_PREEMPT_LAST, KVC_PREEMPT_SHORTEST };
+/* KV below host memory is loaded when the scheduler looks at a request, or fetched into host memory
+ * from when it comes: until the scheduler looks, to the end, or for so long at most. */
+enum kvc_prefetch_rule { KVC_PREFETCH_NEVER, KVC_PREFETCH_BEST_EFFORT, KVC_PREFETCH_WAIT_COMPLETE,
+                         KVC_PREFETCH_TIMEOUT };
 
 enum kvc_quota_mode { KVC_QUOTA_HYBRID, KVC_QUOTA_SOFT, KVC_QUOTA_HARD, KVC_QUOTA_ISOLATED };
 
@@ -89,6 +93,9 @@ struct kvc_scenario {
         enum kvc_reserve_rule reserve_output;
         enum kvc_publish_rule publish;
         enum kvc_preempt_rule preempt;
+        enum kvc_prefetch_rule prefetch;
+        uint32_t prefetch_threshold; /* tokens below which nothing is fetched */
+        double prefetch_limit;       /* of what host memory holds beyond HBM, under way at once */
         bool partial_reuse;         /* hits end at tokens, not pages */
         uint64_t kv_cache_memory_bytes; /* 0 = derive */
         uint64_t sequence_memory_bytes; /* 0 = derive */

@@ -22,6 +22,7 @@ static const char *const reserves[] = {"never", "estimated", "full", NULL};
 static const char *const publishes[] = {"scheduled", "computed", "inserted", NULL};
 static const char *const connectors[] = {"whole", "nixl", "mooncake", NULL};
 static const char *const preempts[] = {"last", "shortest", NULL};
+static const char *const prefetches[] = {"never", "best_effort", "wait_complete", "timeout", NULL};
 static const char *const dtypes[] = {"bf16",     "fp8",      "fp8_e4m3", "fp8_e5m2", "fp8_block",
                                      "nvfp4",    "mxfp4",    "int8",     "int4",     NULL};
 static const char *const kv_dtypes[] = {
@@ -133,6 +134,16 @@ static const struct kvc_scenario_key keys[] = {
          "their end), or inserted (SGLang: the same, and second copies are dropped)"),
     ENUM("engine.preempt", NULL, "RULE", engine.preempt, preempts, "last",
          "who gives way when KV room runs out: last admitted (vLLM) or shortest output (SGLang)"),
+    ENUM("engine.prefetch", NULL, "RULE", engine.prefetch, prefetches, "never",
+         "KV that lies below host memory is fetched into it from when a request comes (SGLang's "
+         "HiCache): best_effort until the scheduler wants the request, wait_complete to the end, "
+         "timeout for 1 s and 0.25 s per 1,024 tokens at most; never: loaded when the scheduler "
+         "looks (vLLM, LMCache)"),
+    U32("engine.prefetch_threshold", NULL, engine.prefetch_threshold, 0, 1048576, "256",
+        "tokens below which nothing is fetched"),
+    REAL("engine.prefetch_limit", NULL, "F", engine.prefetch_limit, 0, 1000, "0.8",
+         "no fetch begins while those under way fill this share of what host memory holds beyond "
+         "GPU memory"),
     FLAG("engine.partial_reuse", engine.partial_reuse, "false",
          "hits end at any token, not at pages (TensorRT-LLM)"),
     SIZE("engine.kv_cache_memory", NULL, engine.kv_cache_memory_bytes, 1, 1e18, "",

@@ -105,14 +105,22 @@ static bool servable(const struct twin *tw, const struct req *r)
            (!limit || tokens <= limit);
 }
 
+/* By priority, and where fetches make some come late, by when each came first. */
+static bool goes_before(const struct twin *tw, const struct req *a, const struct req *b)
+{
+    uint32_t pa = tw->rules[a->tenant].priority, pb = tw->rules[b->tenant].priority;
+    bool fcfs = !tw->sc->engine.order[0] || strcmp(tw->sc->engine.order, "fcfs") == 0;
+
+    return pa != pb ? pa < pb : twin_fetches(tw) && fcfs && a->place < b->place;
+}
+
 void twin_hear(struct twin *tw, struct replica *rep, struct req *r)
 {
     reqs_remove(&rep->away, r);
     waiting_joins(tw, rep, r);
     reqs_push(&rep->waiting, r);
     for (uint32_t i = rep->waiting.n - 1;
-         i > 0 && tw->rules[rep->waiting.at[i - 1]->tenant].priority >
-                      tw->rules[r->tenant].priority; i--) {
+         i > 0 && goes_before(tw, r, rep->waiting.at[i - 1]); i--) {
         rep->waiting.at[i] = rep->waiting.at[i - 1];
         rep->waiting.at[i - 1] = r;
     }
@@ -126,6 +134,14 @@ static void join(struct twin *tw, struct req *r)
 
     r->result->unheard_ns = due == KVC_TIME_NONE ? 0 : due - tw->now;
     tw->pending[r->index].time = KVC_TIME_NONE;
+    if (!fetch_begin(tw, rep, r))
+        twin_come(tw, r);
+}
+
+void twin_come(struct twin *tw, struct req *r)
+{
+    struct replica *rep = &tw->rep[r->replica];
+
     if (rep->busy && tw->sc->engine.plan_ahead && tw->sc->cluster.pp == 1) {
         reqs_push(&rep->late, r); /* the step after the one under way is planned */
         return;

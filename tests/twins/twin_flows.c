@@ -6,9 +6,9 @@
 #include "sim/replay/links.h"
 #include "tests/twins/twin_tiers.h"
 
-static void begin(const struct twin *tw, const struct kvc_flow_spec *spec)
+static void begin(const struct twin *tw, const struct kvc_flow_spec *spec, uint64_t *flow)
 {
-    if (kvc_links_start(tw->tiers->links, tw->now, spec, NULL, NULL) != KVC_OK)
+    if (kvc_links_start(tw->tiers->links, tw->now, spec, flow, NULL) != KVC_OK)
         abort();
 }
 
@@ -30,7 +30,7 @@ static uint64_t ahead(const struct twin *tw, const struct transfer *t, uint64_t 
 
 /* Over the replica's host link (index 0, which dram's own figures are of) and a tier's own, after
  * ahead_ns. */
-void twin_flow_start(const struct twin *tw, const struct transfer *t, bool host, bool own,
+void twin_flow_start(const struct twin *tw, struct transfer *t, bool host, bool own,
                      uint64_t bytes, uint64_t ahead_ns)
 {
     const struct twin_tiers *ts = tw->tiers;
@@ -48,7 +48,15 @@ void twin_flow_start(const struct twin *tw, const struct transfer *t, bool host,
         spec.latency_ns += ahead(tw, t, bytes);
         spec.path[spec.n_path++] = (t->load ? ts->own_read : ts->own_write)[t->tier][at];
     }
-    begin(tw, &spec);
+    begin(tw, &spec, &t->flow);
+}
+
+void twin_flow_wait(const struct twin *tw, struct transfer *t, uint64_t ns)
+{
+    struct kvc_flow_spec spec = {.tag = (uint64_t)(t - tw->tiers->transfers), .n_path = 1,
+                                 .latency_ns = ns, .path = {tw->tiers->host_read[t->replica]}};
+
+    begin(tw, &spec, &t->flow);
 }
 
 void twin_flow_on(const struct twin *tw, const struct transfer *t, uint64_t tag)
@@ -60,5 +68,5 @@ void twin_flow_on(const struct twin *tw, const struct transfer *t, uint64_t tag)
 
     if (ts->host_both)
         spec.path[spec.n_path++] = ts->host_both[t->replica];
-    begin(tw, &spec);
+    begin(tw, &spec, NULL);
 }

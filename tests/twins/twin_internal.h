@@ -58,6 +58,10 @@ struct req {
     uint64_t host_ns, late_ns, first_late;
     uint32_t load_T, loads_open;
     uint64_t park_order;
+    bool fetching;       /* for it, and the scheduler has not looked */
+    uint32_t fetch_open; /* reads under way */
+    uint64_t fetch_tokens, place;
+    uint32_t fetch_transfer[3], fetched_from[3], fetched_to[3]; /* by tier; 0: the end in time */
     double rank; /* as last asked for */
     struct kvc_request_result *result;
 };
@@ -98,6 +102,7 @@ struct replica {
     uint32_t *evicted_of; /* whose they were */
     uint32_t n_evicted, cap_evicted;
     double *served;      /* per tenant: its virtual token counter */
+    uint64_t fetching; /* tokens of all that are fetched for */
     uint32_t left_queue; /* 1 + the tenant whose request left the queue last */
     uint32_t ranked;     /* how many waited when ranks were asked for */
     struct twin_use_of_kernels used[18 * 4];
@@ -123,7 +128,7 @@ struct twin {
     struct replica *rep;
     uint32_t n_rep;
     struct { uint64_t time; bool join; } *pending; /* per request; time NONE = no event */
-    uint64_t arrivals, in_system, parks;
+    uint64_t arrivals, in_system, parks, comings;
     uint64_t ended, end_ns; /* requests, and when the last client has its answer */
     uint64_t rng;
     /* closed arrivals */
@@ -245,6 +250,9 @@ void tiers_create(struct twin *tw);
 void tiers_destroy(struct twin *tw);
 void tiers_reach(const struct twin *tw, const struct replica *rep, const struct req *r,
                  uint32_t n_tokens, struct reach *out);
+/* The same without what the scheduler can't load. */
+void tiers_reach_near(const struct twin *tw, const struct replica *rep, const struct req *r,
+                      uint32_t n_tokens, struct reach *out);
 void tiers_ask(struct twin *tw, const struct replica *rep, const struct req *r);
 void tiers_arrive(const struct twin *tw, const struct replica *rep, const struct req *r);
 void tiers_touch(struct twin *tw, const struct replica *rep, const struct req *r);
@@ -255,6 +263,14 @@ uint64_t tiers_next(const struct twin *tw);
 uint64_t tiers_next_expiry(const struct twin *tw);
 bool tiers_round_due(const struct twin *tw);
 void tiers_expire(struct twin *tw, bool round);
+/* twin_fetch.c: whether requests are fetched for as they come; one comes, true: it waits outside
+ * the queue; one is looked at. Tokens of [from, to) that came from a tier. */
+bool twin_fetches(const struct twin *tw);
+bool fetch_begin(struct twin *tw, struct replica *rep, struct req *r);
+void fetch_seen(struct twin *tw, struct replica *rep, struct req *r);
+uint64_t fetch_share(const struct twin *tw, const struct req *r, int k, uint64_t from, uint64_t to);
+/* It comes to where its scheduler sees it. */
+void twin_come(struct twin *tw, struct req *r);
 void tiers_advance(struct twin *tw); /* one transfer that ends now */
 void step_load_done(struct twin *tw, struct req *r);
 

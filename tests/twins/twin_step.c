@@ -84,6 +84,7 @@ static void preempt(struct twin *tw, struct replica *rep, struct req *r)
     reqs_remove(&rep->running, r);
     pool_release(tw, rep, r);
     r->c = 0;
+    r->place = back ? ++tw->comings : 0;
     r->behind = true;
     r->state = REQ_WAITING;
     waiting_joins(tw, rep, r);
@@ -216,6 +217,12 @@ static void count_misses(struct twin *tw, const struct replica *rep, struct req 
         ever++;
     other = other < r->n_full ? other : r->n_full;
     missed[KVC_MISS_ALIGNMENT] += above(run * B, &at);
+    if (twin_fetches(tw)) { /* what the scheduler can't load */
+        struct reach all;
+
+        tiers_reach(tw, rep, r, r->N, &all);
+        missed[KVC_MISS_NOT_READY] += above((all.run < r->n_full ? all.run : r->n_full) * B, &at);
+    }
     missed[KVC_MISS_OTHER_REPLICA] += above(other * B, &at);
     for (; at < ever * B; ) {
         uint32_t to = tw->lost_to[r->path[at / B]];
@@ -238,8 +245,17 @@ static bool count_once(struct twin *tw, const struct replica *rep, struct req *r
     r->counted = true;
     tiers_ask(tw, rep, r);
     r->result->hit_tokens[0] = here->usable;
-    for (int k = 0; k < 3; k++)
-        r->result->hit_tokens[1 + k] = here->serves[k];
+    uint64_t at = here->usable;
+    for (int k = 0; k < 3; k++) {
+        r->result->hit_tokens[1 + k] += here->serves[k];
+        for (int from = k + 1; from < 3 && here->serves[k]; from++) {
+            uint32_t n = (uint32_t)fetch_share(tw, r, from, at, at + here->serves[k]);
+
+            r->result->hit_tokens[1 + k] -= n;
+            r->result->hit_tokens[1 + from] += n;
+        }
+        at += here->serves[k];
+    }
     count_misses(tw, rep, r, here);
     return true;
 }
@@ -309,13 +325,14 @@ static enum admit admit_waiting(struct twin *tw, struct replica *rep, uint32_t *
     bool first;
 
     *asked = true;
+    fetch_seen(tw, rep, r);
     if (timeout && !r->counted && tw->now - r->arrival > timeout) {
         waiting_leaves(rep, r, false);
         reqs_remove(&rep->waiting, r);
         twin_end(tw, r, KVC_FAILED);
         return ADMIT_NEXT;
     }
-    tiers_reach(tw, rep, r, r->N, &reach);
+    tiers_reach_near(tw, rep, r, r->N, &reach);
     if (reach.T > reach.usable)
         return park(tw, rep, r, &reach);
     h = (reach.usable + tw->B - 1) / tw->B;

@@ -136,8 +136,13 @@ static void drop(struct instance *inst, uint32_t node)
         twin_order_forget(inst->order, node);
 }
 
-void tiers_reach(const struct twin *tw, const struct replica *rep, const struct req *r,
-                 uint32_t n_tokens, struct reach *out)
+uint32_t twin_instance(const struct twin *tw, int k, uint32_t replica)
+{
+    return instance_of(tw, k, replica);
+}
+
+static void look(const struct twin *tw, const struct replica *rep, const struct req *r,
+                 uint32_t n_tokens, int tiers, struct reach *out)
 {
     uint32_t chunk = 0;
     uint64_t whole, at;
@@ -145,7 +150,7 @@ void tiers_reach(const struct twin *tw, const struct replica *rep, const struct 
     memset(out, 0, sizeof *out);
     out->hbm_run = out->run = pool_run(tw, rep, r, n_tokens);
     out->usable = pool_usable(tw, out->hbm_run, n_tokens);
-    for (int k = 0; k < 3 && tw->sc->engine.prefix_caching; k++) {
+    for (int k = 0; k < tiers && tw->sc->engine.prefix_caching; k++) {
         out->from[k] = out->run;
         if (tw->sc->tiers[k].present) {
             const struct instance *inst = &tw->tiers->of[k][instance_of(tw, k, rep->index)];
@@ -175,6 +180,18 @@ void tiers_reach(const struct twin *tw, const struct replica *rep, const struct 
             at = end;
         }
     }
+}
+
+void tiers_reach(const struct twin *tw, const struct replica *rep, const struct req *r,
+                 uint32_t n_tokens, struct reach *out)
+{
+    look(tw, rep, r, n_tokens, 3, out);
+}
+
+void tiers_reach_near(const struct twin *tw, const struct replica *rep, const struct req *r,
+                      uint32_t n_tokens, struct reach *out)
+{
+    look(tw, rep, r, n_tokens, twin_fetches(tw) ? 1 : 3, out);
 }
 
 /* In order of insertion a block's time counts from then. */
@@ -223,7 +240,7 @@ static void store(struct twin *tw, int k, uint32_t instance, struct batch *batch
                   const struct replica *rep, struct req *r, bool at_once);
 
 /* What left goes to a lower tier that is written on eviction. */
-static void pass_down(struct twin *tw, int k, struct batch *gone, const struct replica *rep)
+void twin_pass_down(struct twin *tw, int k, struct batch *gone, const struct replica *rep)
 {
     int below = next_tier(tw, k);
 
@@ -246,7 +263,7 @@ static void rest(struct twin *tw, int k, struct instance *inst, uint32_t by,
     struct batch gone = batch_new(inst->n);
 
     twin_rest(tw, k, inst, by, &gone);
-    pass_down(tw, k, &gone, rep);
+    twin_pass_down(tw, k, &gone, rep);
 }
 
 static struct transfer *new_transfer(struct twin_tiers *ts, int tier, uint32_t instance,
@@ -347,7 +364,7 @@ static void store(struct twin *tw, int k, uint32_t instance, struct batch *batch
         if (in.n)
             twin_rest(tw, k, inst, in.tenants[in.n - 1], &gone);
     }
-    pass_down(tw, k, &gone, rep);
+    twin_pass_down(tw, k, &gone, rep);
     if (at_once || !in.n) {
         batch_free(&in);
         return;
@@ -471,109 +488,71 @@ void tiers_load(struct twin *tw, struct replica *rep, struct req *r, const struc
     }
 }
 
+struct transfer *twin_transfer(struct twin *tw, int tier, const struct replica *rep, struct req *r,
+                               uint32_t n)
+{
+    uint32_t instance = tier < 3 ? instance_of(tw, tier, rep->index) : 0;
+
+    return new_transfer(tw->tiers, tier, instance, rep, r, n);
+}
+
+void twin_let_go(struct twin *tw, int k, struct instance *inst, const uint32_t *nodes, uint32_t n,
+                 struct req *r, struct replica *rep)
+{
+    uint64_t stamp = ++tw->tiers->stamp;
+
+    for (uint32_t j = 0; j < n; j++) {
+        struct stored *s = find(inst, nodes[j]);
+
+        s->holds--;
+        touch(tw, k, s, stamp, r->tenant);
+    }
+    rest(tw, k, inst, r->tenant, rep);
+}
+
+void twin_has_read(struct twin *tw, struct transfer *t, uint32_t n)
+{
+    struct req *r = t->request;
+    struct instance *inst = &tw->tiers->of[t->tier][t->instance];
+    uint64_t stamp = ++tw->tiers->stamp;
+
+    for (uint32_t j = 0; j < t->n; j++) {
+        struct stored *s = find(inst, t->nodes[j]);
+
+        s->holds--;
+        touch(tw, (int)t->tier, s, stamp, r->tenant);
+        if (j < n && !tw->sc->tiers[t->tier].inclusive && s->holds == 0)
+            drop(inst, t->nodes[j]);
+    }
+    t->n = 0;
+    t->request = NULL;
+    rest(tw, (int)t->tier, inst, r->tenant, &tw->rep[r->replica]);
+}
+
+void twin_goes_up(struct twin *tw, const struct batch *up, struct replica *rep, struct req *r)
+{
+    struct batch all = *up;
+
+    if (up->n)
+        store(tw, 0, instance_of(tw, 0, rep->index), &all, rep, r, true);
+}
+
 /* One transfer of a load has ended; the last one lets the request go on. */
 static void load_ended(struct twin *tw, struct transfer *t)
 {
     struct req *r = t->request;
     struct replica *rep = &tw->rep[r->replica];
-    struct instance *inst = &tw->tiers->of[t->tier][t->instance];
     struct batch up = batch_new(t->n);
-    uint64_t stamp = ++tw->tiers->stamp;
+    uint32_t whole = 0, tier = t->tier;
 
-    for (uint32_t j = 0; j < t->n; j++) {
-        struct stored *s = find(inst, t->nodes[j]);
-        bool whole = ((uint64_t)t->depths[j] + 1) * tw->B <= r->load_T;
-
-        s->holds--;
-        touch(tw, (int)t->tier, s, stamp, r->tenant);
-        if (whole && t->tier > 0)
-            batch_add(&up, t->nodes[j], t->depths[j], r->tenant);
-        if (whole && !tw->sc->tiers[t->tier].inclusive && s->holds == 0)
-            drop(inst, t->nodes[j]);
-    }
-    t->n = 0;
-    t->request = NULL;
-    rest(tw, (int)t->tier, inst, r->tenant, rep);
-    if (up.n && tw->sc->tiers[0].present && tw->sc->tiers[0].write == KVC_WRITE_THROUGH)
-        store(tw, 0, instance_of(tw, 0, rep->index), &up, rep, r, true);
+    for (; whole < t->n && ((uint64_t)t->depths[whole] + 1) * tw->B <= r->load_T; whole++)
+        batch_add(&up, t->nodes[whole], t->depths[whole], r->tenant);
+    twin_has_read(tw, t, whole);
+    if (tier > 0 && tw->sc->tiers[0].present && tw->sc->tiers[0].write == KVC_WRITE_THROUGH)
+        twin_goes_up(tw, &up, rep, r);
     if (--r->loads_open == 0)
         step_load_done(tw, r);
     batch_free(&up);
-}
-
-/* ---- time's up ---- */
-
-static bool expires_before(const struct stored *a, const struct stored *b, bool fifo)
-{
-    uint64_t x = fifo ? a->inserted : a->touched, y = fifo ? b->inserted : b->touched;
-
-    if (a->ttl->ns != b->ttl->ns)
-        return a->ttl->ns < b->ttl->ns;
-    if (a->ttl->down != b->ttl->down)
-        return a->ttl->down < b->ttl->down;
-    return x < y || (x == y && a->depth > b->depth);
-}
-
-static bool due(const struct stored *s, uint64_t now)
-{
-    return s->holds == 0 && s->ttl->ns != KVC_TIME_NONE && s->touched_ns + s->ttl->ns <= now;
-}
-
-uint64_t tiers_next_expiry(const struct twin *tw)
-{
-    uint64_t first = KVC_TIME_NONE;
-
-    for (int k = 0; k < 3; k++)
-        for (uint32_t i = 0; i < tw->tiers->n_of[k]; i++)
-            for (uint32_t j = 0; j < tw->tiers->of[k][i].n; j++) {
-                const struct stored *s = &tw->tiers->of[k][i].at[j];
-
-                if (s->holds == 0 && s->ttl->ns != KVC_TIME_NONE &&
-                    s->touched_ns + s->ttl->ns < first)
-                    first = s->touched_ns + s->ttl->ns;
-            }
-    return first;
-}
-
-static void expire_instance(struct twin *tw, int k, uint32_t i, bool round)
-{
-    struct instance *inst = &tw->tiers->of[k][i];
-    struct batch gone = batch_new(inst->n);
-    bool fifo = twin_is_fifo(tw->sc->tiers[k].policy);
-    uint32_t rep = 0;
-
-    for (;;) {
-        uint32_t best = TWIN_NONE;
-
-        for (uint32_t j = 0; j < inst->n; j++)
-            if (due(&inst->at[j], tw->now) &&
-                (best == TWIN_NONE || expires_before(&inst->at[j], &inst->at[best], fifo)))
-                best = j;
-        if (best == TWIN_NONE)
-            break;
-        twin_evict(tw, k, inst, best, TWIN_TTL, &gone);
-    }
-    if (round)
-        twin_round(tw, k, inst, &gone);
-    while (gone.n && instance_of(tw, k, rep) != i) /* the first replica that uses it */
-        rep++;
-    pass_down(tw, k, &gone, &tw->rep[rep]);
-}
-
-void tiers_expire(struct twin *tw, bool round)
-{
-    for (int k = 0; k < 3; k++)
-        for (uint32_t i = 0; i < tw->tiers->n_of[k]; i++)
-            expire_instance(tw, k, i, round);
-}
-
-bool tiers_round_due(const struct twin *tw)
-{
-    for (int k = 0; k < 3; k++)
-        for (uint32_t i = 0; i < tw->tiers->n_of[k]; i++)
-            if (twin_round_due(tw, k, &tw->tiers->of[k][i]))
-                return true;
-    return false;
 }
 
 uint64_t tiers_next(const struct twin *tw)
@@ -589,6 +568,10 @@ void tiers_advance(struct twin *tw)
     if (!kvc_links_pop(tw->tiers->links, tw->now, &end))
         return;
     t = tw->tiers->transfers[end.tag];
+    if (t.fetch) {
+        fetch_ended(tw, (uint32_t)end.tag);
+        return;
+    }
     if (t.load && t.rest) { /* it rests in host memory */
         tw->tiers->transfers[end.tag].rest = 0;
         twin_flow_on(tw, &t, end.tag);

@@ -26,7 +26,9 @@ struct instance {
 };
 
 struct transfer {
-    bool load;
+    bool load, fetch; /* fetch: into host memory; tier 3: its end in time */
+    bool over;
+    uint64_t flow;
     uint32_t tier, instance;
     struct req *request; /* load: who waits; write: whose blocks, NULL for evicted ones */
     uint32_t replica;
@@ -51,8 +53,10 @@ struct batch { /* blocks to be stored, shallow first */
 
 /* twin_flows.c: over the host link, the tier's own, or both, after ahead_ns; and on, from host
  * memory. */
-void twin_flow_start(const struct twin *tw, const struct transfer *t, bool host, bool own,
+void twin_flow_start(const struct twin *tw, struct transfer *t, bool host, bool own,
                      uint64_t bytes, uint64_t ahead_ns);
+/* A flow of no bytes: over after ns. */
+void twin_flow_wait(const struct twin *tw, struct transfer *t, uint64_t ns);
 void twin_flow_on(const struct twin *tw, const struct transfer *t, uint64_t tag);
 
 static inline struct stored *find(const struct instance *inst, uint32_t node)
@@ -63,6 +67,19 @@ static inline struct stored *find(const struct instance *inst, uint32_t node)
     return NULL;
 }
 
+uint32_t twin_instance(const struct twin *tw, int k, uint32_t replica);
+/* What left goes to a lower tier that is written on eviction. */
+void twin_pass_down(struct twin *tw, int k, struct batch *gone, const struct replica *rep);
+struct transfer *twin_transfer(struct twin *tw, int tier, const struct replica *rep, struct req *r,
+                               uint32_t n);
+/* The first n blocks that a transfer read have gone up; it lets go of all. */
+void twin_has_read(struct twin *tw, struct transfer *t, uint32_t n);
+/* A replica lets go of what it reads of an instance. */
+void twin_let_go(struct twin *tw, int k, struct instance *inst, const uint32_t *nodes, uint32_t n,
+                 struct req *r, struct replica *rep);
+/* Blocks stay in host memory. */
+void twin_goes_up(struct twin *tw, const struct batch *up, struct replica *rep, struct req *r);
+void fetch_ended(struct twin *tw, uint32_t transfer);
 struct batch batch_new(uint32_t n);
 void batch_add(struct batch *b, uint32_t node, uint32_t depth, uint32_t tenant);
 void batch_free(struct batch *b);
