@@ -162,8 +162,12 @@ enum kvc_status kvc_readings_add(struct kvc_readings *r, const char *path,
             kvc_text_addf(&r->notes, "%s: %zu more such notes\n", f->name, f->notes - MOST_NOTES);
         if (status == KVC_OK && !f->rows)
             status = kvc_fail_at(err, KVC_ERR_INPUT, path, 0, NULL,
-                                 "no usable measurement in it%s%.300s",
-                                 r->notes.len ? ": " : "", r->notes.buf ? r->notes.buf : "");
+                                 "no usable measurement in it%s%.300s%s",
+                                 r->notes.len ? ": " : "", r->notes.buf ? r->notes.buf : "",
+                                 reader == &kvc_reader_bench
+                                     ? "; of a profile its measurements are fitted again, not its "
+                                       "figures: name --requests or --prometheus once more"
+                                     : "");
     }
     if (status == KVC_OK && r->notes.failed)
         status = kvc_fail_nomem(err);

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/units.h"
 #include "models/user_profile.h"
 #include "studies/calibrate/readings.h"
 
@@ -80,28 +81,50 @@ enum kvc_status kvc_readings_kernel(struct kvc_readings *r, const struct kvc_jva
     return keep_json(r, v, err);
 }
 
-/* Of several files the first that names one holds. */
-static void read_device(struct kvc_readings *r, const struct kvc_jval *doc)
+/* Kernels of two GPUs fit no table; links can be put together. */
+static enum kvc_status other_device(struct kvc_readings *r, const char *gpu, const char *device,
+                                    bool kernels, const char *path, struct kvc_error *err)
+{
+    const struct kvc_readings_device *d = &r->device;
+    const char *mine = device ? device : gpu, *first = d->name[0] ? d->name : d->gpu;
+
+    if (kvc_name_equal(gpu, d->gpu) && (!device || !d->name[0] || strcmp(device, d->name) == 0))
+        return KVC_OK;
+    if (kernels || r->n_kernels)
+        return kvc_fail_at(err, KVC_ERR_INPUT, path, 0, "gpu",
+                           "is of %.64s, a file before it of %.64s, and kernels are among them: "
+                           "make a profile of each", mine, first);
+    kvc_readings_note(r, "measured beside %.64s, a file before it beside %.64s", mine, first);
+    return KVC_OK;
+}
+
+static enum kvc_status read_device(struct kvc_readings *r, const struct kvc_jval *doc,
+                                   const char *path, bool kernels, struct kvc_error *err)
 {
     const struct kvc_jval *list = kvc_jval_member(doc, "gpus"),
                           *g = list ? kvc_jval_first(list) : NULL;
-    const char *named = kvc_profile_string(doc, "gpu"), *device = NULL;
+    const char *name = kvc_profile_string(doc, "gpu"), *device = NULL;
     struct kvc_readings_device *d = &r->device;
     struct kvc_figure figure;
 
     while (g && !(device = kvc_profile_string(g, "device")))
         g = kvc_jval_next(g);
-    if (d->gpu[0] || (!named && !g))
-        return;
-    const char *name = g ? kvc_profile_string(g, "name") : named;
-    snprintf(d->gpu, sizeof d->gpu, "%s", name ? name : "");
+    if (g)
+        name = kvc_profile_string(g, "name");
+    enum kvc_status status =
+        name && d->gpu[0] ? other_device(r, name, device, kernels, path, err) : KVC_OK;
+    if (status != KVC_OK || !name || d->name[0] ||
+        (d->gpu[0] && !(g && kvc_name_equal(name, d->gpu))))
+        return status;
+    snprintf(d->gpu, sizeof d->gpu, "%s", name);
     if (!g)
-        return;
+        return KVC_OK;
     snprintf(d->name, sizeof d->name, "%s", device);
     if (kvc_profile_figure(g, "memory_bytes", &figure))
         d->memory_bytes = figure.value;
     if (kvc_profile_figure(g, "multiprocessors", &figure))
         d->multiprocessors = figure.value;
+    return KVC_OK;
 }
 
 static enum kvc_status read(struct kvc_readings *r, const struct kvc_readings_text *t,
@@ -109,9 +132,9 @@ static enum kvc_status read(struct kvc_readings *r, const struct kvc_readings_te
 {
     const struct kvc_jval *list = kvc_jval_member(t->json, "measurements");
     const struct kvc_jval *kernels = kvc_jval_member(t->json, "kernel_measurements");
-    enum kvc_status status = KVC_OK;
+    bool of_gpu = kernels && kvc_jval_first(kernels);
+    enum kvc_status status = read_device(r, t->json, t->path, of_gpu, err);
 
-    read_device(r, t->json);
     for (const struct kvc_jval *v = kernels ? kvc_jval_first(kernels) : NULL;
          v && status == KVC_OK; v = kvc_jval_next(v))
         status = kvc_readings_kernel(r, v, err);
