@@ -238,7 +238,7 @@ Where it falls short:
 - 46: 16.9 ms between tokens with 95 sequences of 1,800 tokens, here 14.6, unexplained. 53: 125 sequences here, all but the limit of 128.
 
 One stream alone is met better: of nine published (inference-sim/tektonc-data-collection tektoncsample/calibration/RESULTS.md
-@00596a6) eight within 8 % (`tests/test_models_silicon.c`); Llama-2-70B's of 18.3 ms is 16 % above, and above its served runs' as well.
+@00596a6) eight within 9 % (`tests/test_models_silicon.c`); Llama-2-70B's of 18.3 ms is 16 % above, and above its served runs' as well.
 
 Experts in fp8 (whole runs, not in the medians): Llama-4-Scout's 16 of width 8192 were not measured; TensorRT-LLM's tuned kernels stand in for
 vLLM's, and Maverick's shapes with the same work of a GPU for Scout's ([models.md](models.md)). vLLM 0.15 ran its own CUTLASS or Triton kernels, which nobody measured.
