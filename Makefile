@@ -185,9 +185,9 @@ host-constants: all
 	python3 models/fit/host_constants.py build/kvcast $(SHARED) models/profiles/engines.json $(REFIT)
 # docs/accuracy.md, from what the program says; SHARED for what it must see rows for.
 accuracy: all
-	sh tools/accuracy.sh $(SHARED) > docs/accuracy.md.tmp
-	sh tools/accuracy_summary.sh docs/accuracy.md.tmp > docs/accuracy.md
-	rm docs/accuracy.md.tmp
+	sh tools/accuracy.sh $(SHARED) > build/accuracy.tables
+	sh tools/accuracy_summary.sh build/accuracy.tables > build/accuracy.md
+	mv build/accuracy.md docs/accuracy.md
 
 # The output shown in README.md, as it is today.
 readme:
