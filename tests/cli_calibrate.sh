@@ -167,6 +167,9 @@ refused "and a missing first token" 3 "first.jsonl:5: the time of its first toke
 "$kvcast" validate --requests "$dir/copies.csv" $served 2> "$dir/err" > "$dir/out" && grep -q 'copies.csv: 90 of its 180 rows equal another in arrival' "$dir/err" &&
     "$kvcast" validate --requests "$dir/times.csv" $served 2> "$dir/err" > "$dir/out" && ! grep -q 'equal another' "$dir/err"
 report $? "rows that stand in a log twice are told"
+awk -F, 'BEGIN { OFS = "," } NR > 1 { $3 = sprintf("%.6f", $3 + 0.001) } 1' "$dir/times.csv" | sed 1d | cat "$dir/times.csv" - > "$dir/later.csv"
+"$kvcast" validate --requests "$dir/later.csv" $served 2> "$dir/err" > "$dir/out" && ! grep -q 'equal another' "$dir/err"
+report $? "but not those whose last token came at another time"
 "$kvcast" calibrate "$dir/fio.json" "$dir/fio.json" -o "$dir/twice.json" > "$dir/out" 2> "$dir/err" && grep -q 'fio.json: 16 of 16 rows stood in fio.json already' "$dir/out" &&
     grep -q '), 16 rows; operations' "$dir/out"
 report $? "a file named twice counts once, and that is said"
