@@ -5,6 +5,8 @@
  * stages in order these are the only circuits that can be critical. */
 #include "models/step_model.h"
 
+#include "base/whole.h"
+
 #include <math.h>
 
 uint32_t kvc_stage_layers(uint32_t layers, uint32_t stages, uint32_t stage)
@@ -92,7 +94,7 @@ static double decode_round(const struct kvc_step_model *m, uint32_t n, uint64_t 
 
     *r = (struct round){0};
     for (size_t i = 0; i < 1 + (more > 0); i++) {
-        uint64_t own = (context * size[i] + n - 1) / n;
+        uint64_t own = kvc_div_up(context * size[i], n);
         double c0, c1;
         uint64_t until = kvc_decode_line(&m->decode, size[i], own, &c0, &c1);
         c0 += kvc_token_table_at(&m->layers, size[i]) + m->decode_per_sequence * size[i];
@@ -124,7 +126,7 @@ void kvc_pipeline_decode(const struct kvc_step_model *m, uint32_t n, uint64_t co
 
 static uint32_t share_of(uint64_t all, uint32_t among)
 {
-    return (uint32_t)((all + among - 1) / among);
+    return (uint32_t)kvc_div_up(all, among);
 }
 
 /* Prefill fills one batch after the other beside their decoding sequences, at most one a stage:

@@ -4,7 +4,8 @@
  *   replay.c   the call: checks, one run and those it is held against, the result
  *   engine.c   a run's event loop (engine_setup.c: what it starts with)
  *   requests.c they arrive, are sent to a replica, and end
- *   replica.c  one engine instance: accounts a step, jumps over decoding
+ *   replica.c  one engine instance: accounts a step, jumps over decoding (pipeline.c: when
+ *              prefill leaves the last stage)
  *   schedule.c what its next step computes, and the pages for it (waiting.c: who is admitted next)
  *   tiers.c    tiers below HBM: lookup, loads, stores (tiers_setup.c: their links and pools;
  *              tiers_admission.c: what they refuse; tiers_links.c: transfers; tiers_fetch.c: into

@@ -3,11 +3,13 @@
  * those of the round before. */
 #include "sim/replay/replica.h"
 
+#include "base/whole.h"
+
 /* How long after the step the batch with so many of its tokens is through. */
 static uint64_t late_ns(const struct kvc_replica *r, uint64_t tokens, uint64_t all, uint32_t batch,
                         uint64_t spacing)
 {
-    uint64_t end = (tokens + batch - 1) / batch * batch;
+    uint64_t end = kvc_div_up(tokens, batch) * batch;
     end = end < all ? end : all;
     uint64_t own = end > batch ? spacing * (end - batch) / batch : 0;
     uint64_t behind = r->through_ns + spacing * end / batch;
