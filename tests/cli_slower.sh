@@ -24,8 +24,13 @@ report $? "a token takes as much longer in a replay as the warning says"
 awk -v a="$(mean int4.json ttft_ms)" -v b="$(mean bf16.json ttft_ms)" -v s="$said" \
     'BEGIN { exit !(s > 1.05 && (a - b) / b > 0.2 && a / b <= s) }'
 report $? "and a first token no more than a prompt's step does ($said times)"
+grep -q 'make steps longer than bf16 would' int4.json
+report $? "both kinds of steps are, it says"
 grep -q 'weights_dtype nvfp4: 0' int4.json
 report $? "it names a format that is faster"
+replay marlin.json --model Qwen3.5-122B-A10B --gpu h100-sxm --tp 2 --weights_dtype int4
+grep -q 'make steps with prompts longer than bf16 would: one that decodes 1 [01]\.0' marlin.json
+report $? "of others only those with prompts are, and it says which"
 replay fp8.json --model Llama-3.1-70B --gpu h100-sxm --tp 4 --weights_dtype fp8
 ! grep -q 'slower_weights' fp8.json && ! grep -q experts_backend fp8.json
 report $? "no warning where a format is faster"

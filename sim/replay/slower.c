@@ -99,10 +99,14 @@ bool kvc_slower_weights(const struct kvc_engine *e, const struct kvc_result *r, 
     if (!compare(e, &s, KVC_BF16, NULL, &own, &plain) ||
         (plain.decode * SLOWER >= 1 && plain.chunk * SLOWER >= 1))
         return false;
+    const char *which = plain.chunk * SLOWER >= 1    ? "steps that decode"
+                        : plain.decode * SLOWER >= 1 ? "steps with prompts"
+                                                     : "steps";
     int n = snprintf(text, size,
-                     "By the kernels used, %s weights make steps longer than bf16 would: one that "
+                     "By the kernels used, %s weights make %s longer than bf16 would: one that "
                      "decodes %u %.2f times as long, one of %u prompt tokens %.2f times.",
-                     e->sc->weights_dtype, s.decodes, 1 / plain.decode, s.chunk, 1 / plain.chunk);
+                     e->sc->weights_dtype, which, s.decodes, 1 / plain.decode, s.chunk,
+                     1 / plain.chunk);
     if (n > 0 && (size_t)n < size && find_better(e, &s, weights, &own, &better, &name) &&
         better.decode < plain.decode * SLOWER && better.chunk < plain.chunk * SLOWER)
         snprintf(text + n, size - (size_t)n, " weights_dtype %s: %.2f and %.2f times bf16's.", name,

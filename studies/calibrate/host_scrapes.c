@@ -377,9 +377,9 @@ enum kvc_status kvc_host_fit_scrapes(struct kvc_host_fit *out, const char *const
         status = read_all(&f, out, paths, n, served, scenario, err);
     }
     if (status == KVC_OK) {
-        kvc_text_addf(&out->sources, "%zu intervals between %zu scrapes, %llu requests, %s on %s",
-                      f.n_intervals, n, (unsigned long long)out->requests, scenario->model,
-                      scenario->cluster.gpu);
+        kvc_text_addf(&out->sources, "%zu interval%s between %zu scrapes, %llu requests, %s on %s",
+                      f.n_intervals, f.n_intervals == 1 ? "" : "s", n,
+                      (unsigned long long)out->requests, scenario->model, scenario->cluster.gpu);
         out->fit.residuals = residuals;
         out->fit.user = &f;
         out->fit.n = f.n_rows;
