@@ -95,6 +95,10 @@ awk 'BEGIN { printf "{\"fio version\":\"fio-3.36\",\"global options\":{\"direct\
 kvt calibrate "$dir/nvb.txt" "$dir/fio.json" --gpu h100-sxm --queue-depth 8 >"$dir/f1"
 kvt bench --quick --only zstd >"$dir/f2"
 covers kvcast.profile.v1 "$dir/f1" "$dir/f2"
+awk 'BEGIN { print "id,silicon_data_source,backend,model_path,system,precision,mode,isl,osl,gemm_quant_mode,moe_quant_mode,batch_size,tp_size,silicon_ttft_ms,silicon_tpot_ms"
+    for (i = 0; i < 12; i++) printf "r%d,dump,vllm,meta-llama/Llama-3.1-70B,b200_sxm,fp8,agg,%d,%d,fp8,fp8,%d,%d,%d,%.1f\n", i, 1024 * (1 + i % 2), 256 * (1 + i % 3), 2 ^ (i % 6), 4 + 4 * (i % 2), 120 + 60 * (i % 6), 6 + i % 6 }' >"$dir/rows.csv"
+kvt calibrate --rows "$dir/rows.csv" >"$dir/h"
+covers kvcast.calibrate.rows.v1 "$dir/h"
 
 sort -u "$dir/ever" >"$dir/all"
 idle=$(for s in ceiling replay import export policy-list policy-check inspect; do documented "kvcast.$s.v1"; done | sort -u |
