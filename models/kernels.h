@@ -57,6 +57,9 @@ struct kvc_heads {
 };
 bool kvc_kernels_decode(struct kvc_kernels *kernels, const struct kvc_heads *heads,
                         struct kvc_kernel_answer *out);
+/* The same kernel as another engine's rows have it. false: none. */
+bool kvc_kernels_decode_twin(struct kvc_kernels *kernels, const struct kvc_kernel_answer *own,
+                             struct kvc_kernel_answer *out);
 bool kvc_kernels_prefill(struct kvc_kernels *kernels, const struct kvc_heads *heads,
                          struct kvc_kernel_answer *out);
 bool kvc_kernels_mla_decode(struct kvc_kernels *kernels, enum kvc_dtype kv, uint32_t heads,

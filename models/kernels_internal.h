@@ -5,8 +5,10 @@
 
 #include "models/kernels.h"
 
-/* Whose tables: the user's, this GPU's or the one's that it is like, this engine's or another's. */
-enum { USERS, OWN, OWN_FOREIGN, LIKE, LIKE_FOREIGN, OWN_NCCL, LIKE_NCCL, STORES };
+/* Whose tables: the user's, this GPU's or the one's that it is like, this engine's or another's, or
+ * the one's that runs the same FlashAttention 3. */
+enum { USERS, OWN, OWN_FOREIGN, LIKE, LIKE_FOREIGN, OWN_NCCL, LIKE_NCCL, OWN_TWIN, LIKE_TWIN,
+       STORES };
 
 struct kvc_kernel_used {
     char name[48], value[96], source[256];
