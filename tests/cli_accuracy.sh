@@ -40,3 +40,5 @@ grep -q 'H20 and H200: TTFT | 15 % | 1 of 1 met |' "$dir/out"
 report $? "rows that show what a figure rests on are held to no bar"
 test "$(diff "$dir/body" "$dir/out" | grep -c '^<')" = 0
 report $? "and every line of the page is still there"
+echo "1..$n"
+exit $failed
