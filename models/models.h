@@ -288,7 +288,7 @@ const struct kvc_step_range *kvc_step_range(const struct kvc_step_model *model);
 struct kvc_time_band {
     double ttft_low, ttft_high, tpot_low, tpot_high; /* factors: 0.8, 1.25 .. */
     const char *source;
-    const char *widened; /* why it is wider than its source says; NULL: it isn't */
+    char widened[256]; /* why it is wider than its source says, all reasons; "": it isn't */
 };
 void kvc_step_band(const struct kvc_step_model *model, uint32_t flags, struct kvc_time_band *out);
 

@@ -288,7 +288,8 @@ static void widen(struct kvc_time_band *b, double ttft, double tpot, const char 
     b->ttft_high *= ttft;
     b->tpot_low /= tpot;
     b->tpot_high *= tpot;
-    b->widened = why;
+    size_t n = strlen(b->widened);
+    snprintf(b->widened + n, sizeof(b->widened) - n, "%s%s", n ? "; " : "", why);
 }
 
 /* Whether the rows behind the band have borrowed kernels on this GPU. */

@@ -746,7 +746,7 @@ struct kvc_result {
     double gpu_seconds_per_million_missed_tokens; /* prefill work a miss costs, all GPUs */
     uint32_t n_bands;
     struct kvc_band bands[16];
-    char band_source[256];
+    char band_source[512];
 
     double content_token_hit_rate, capacity_token_hit_rate, lru_token_hit_rate;
     uint64_t kv_bytes_per_token, block_bytes;

@@ -387,7 +387,7 @@ static void bands(const struct kvc_engine *e, uint32_t flags, struct kvc_result 
         to->high = v[i].value * v[i].high;
     }
     snprintf(r->band_source, sizeof(r->band_source), "%s%s%s", b.source ? b.source : "",
-             b.widened ? "; wider for " : "", b.widened ? b.widened : "");
+             b.widened[0] ? "; wider for " : "", b.widened);
 }
 
 enum kvc_status kvc_collect_trust(const struct kvc_engine *e, const struct kvc_trace_stats *stats,
