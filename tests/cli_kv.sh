@@ -69,6 +69,13 @@ for many in 20 60; do
 done
 grep -q kernels_outside all60.json && ! grep -q kernels_outside all20.json
 report $? "and contexts that are beyond all together"
+# RTX PRO 6000's rows end at 2,048 tokens a step
+for long in 2048 2049; do
+    echo "{\"timestamp\": 0, \"input_length\": $long, \"output_length\": 3, \"hash_ids\": []}" >"$long.jsonl"
+    "$kvcast" replay $long.jsonl --model Qwen3-8B --gpu rtx-pro-6000 --no-bounds --json --quiet >$long.json
+done
+grep -q '2049 [a-z ]*in a step, measured up to 2048' 2049.json && ! grep -q kernels_outside 2048.json
+report $? "and steps with a token more than was measured, but none with as many"
 grep -q prefill_past full.json && ! grep -q 'wider for' full.json && ! grep -q prefill_past wide.json
 report $? "prefill behind cached tokens, in no table of Hopper, is a warning; the rows behind vLLM's band have it"
 "$kvcast" replay log.jsonl --model Llama-3.1-8B --gpu h100-sxm --engine trtllm --json --quiet >trtllm.json

@@ -131,8 +131,9 @@ static uint32_t estimate_flags(const struct kvc_engine *e, const struct asked *a
     uint64_t stages = e->sc->cluster.pp, budget = e->sc->engine.max_batched_tokens;
     struct kvc_chunk chunk = {(uint32_t)a->chunk, hits};
     struct kvc_chunk least = {(uint32_t)(a->shortest < budget ? a->shortest : budget), 0};
-    return kvc_step_flags(e->model, &chunk, 1, 1, a->longest) |
-           kvc_step_flags(e->model, &least, 1, 1, a->shortest) |
+    return kvc_step_flags(e->model, &chunk, 1, 0, 0) | kvc_step_flags(e->model, &least, 1, 0, 0) |
+           kvc_step_flags(e->model, NULL, 0, 1, a->longest) |
+           kvc_step_flags(e->model, NULL, 0, 1, a->shortest) |
            kvc_step_flags(e->model, NULL, 0, (uint32_t)a->sequences, 0) |
            kvc_step_beyond(a->tokens, most->tokens * stages) |
            kvc_step_beyond(a->contexts / stages, most->contexts);
