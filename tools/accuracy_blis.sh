@@ -230,7 +230,7 @@ Where it falls short:
   (49, 50: too fast, tails met) and 30 beside 56, the same run but for 5 % of memory: unexplained.
 - The first step that only decodes took 0.2 s more in all three runs of Mixtral, and dense models wait once for 0.2 to 0.8 s in the
   first ten requests (3, 6, 7: P99). Nobody named those kernels: not in the model.
-- E2E rises too fast near saturation (231439: 82 sequences at once at 20 requests a second, here 128 and a queue; 150304, 63).
+- E2E rises a tenth too fast near saturation (231439, 82 sequences at once at 20 requests a second; 150304, 63).
   Measured, 82 sequences of 700 tokens leave decode attention some 2.9 TB/s; vLLM's table of FlashAttention 3 says 2.57, SGLang's of the
   same kernel 2.91. And a prompt of which one block is new makes a step 1 ms longer (CodeLlama at 8 a second, the upper tenth of the times between tokens), here 2.5.
 - Steps beyond the captured graphs are too long for Llama-3.1-8B on two GPUs (26) and too short for Llama-2-70B on four (6, 7): one
