@@ -56,8 +56,9 @@ static void bands_follow_the_evidence(void **state)
     kvc_step_model_destroy(b);
 }
 
-/* What the rows behind a band carry is in it: it widens nothing a second time. */
-static void only_what_the_rows_lack_widens(void **state)
+/* Of borrowed kernels that the rows behind a band carry nothing is widened a second time; ends of
+ * tables that they carry widen it by less, far beyond always by as much. */
+static void what_the_rows_lack_widens_most(void **state)
 {
     (void)state;
     static const char *const gpus[] = {"h100_sxm", "b300_sxm", "gh200_144"};
@@ -85,11 +86,11 @@ static void only_what_the_rows_lack_widens(void **state)
             kvc_step_band(m, 0, &plain);
             assert_true(fabs(plain.tpot_high / engine->band.tpot_high - (lacks ? 1.25 : 1)) < 1e-9);
             for (size_t i = 0; i < 3; i++) {
-                bool carried = !(flags[i] & ~engine->band_flags);
-                double ttft = carried ? 1 : flags[i] == KVC_STEP_PAST ? 1.1 : 1.25;
+                bool carried = flags[i] == KVC_STEP_OUTSIDE && engine->band_flags & flags[i];
+                double ttft = carried ? 1.05 : flags[i] == KVC_STEP_PAST ? 1.1 : 1.25;
                 kvc_step_band(m, flags[i], &band);
                 assert_true(fabs(band.ttft_high / plain.ttft_high - ttft) < 1e-9);
-                assert_true(carried == !strcmp(band.widened, plain.widened));
+                assert_true(strlen(band.widened) > strlen(plain.widened));
             }
             kvc_step_model_destroy(m);
         }
@@ -206,7 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bands_follow_the_evidence),
-        cmocka_unit_test(only_what_the_rows_lack_widens),
+        cmocka_unit_test(what_the_rows_lack_widens_most),
         cmocka_unit_test(ranks_of_data_widen),
         cmocka_unit_test(ranges_and_flags_are_those_of_the_tables),
         cmocka_unit_test(ranks_without_a_switch_share_their_links),

@@ -139,18 +139,8 @@ static uint32_t estimate_flags(const struct kvc_engine *e, const struct asked *a
            kvc_step_beyond(a->contexts / stages, most->contexts);
 }
 
-/* Whether the band is wider for such an estimate, or the runs behind it had the same. */
-static bool is_band_wider(const struct kvc_engine *e, uint32_t flags)
-{
-    struct kvc_time_band with, without;
-    kvc_step_band(e->model, flags, &with);
-    kvc_step_band(e->model, 0, &without);
-    return with.ttft_high > without.ttft_high;
-}
-
 /* The figure of the run that lies farthest beyond the rows; where none does, short prompts do. */
-static void warn_outside(struct notes *n, const struct kvc_engine *e, const struct asked *a,
-                         uint32_t flags)
+static void warn_outside(struct notes *n, const struct kvc_engine *e, const struct asked *a)
 {
     const struct kvc_step_range *most = kvc_step_range(e->model);
     uint64_t stages = e->sc->cluster.pp;
@@ -182,10 +172,7 @@ static void warn_outside(struct notes *n, const struct kvc_engine *e, const stru
         snprintf(text, sizeof(text), "prompts of %" PRIu64 " tokens, shorter than any measured",
                  a->shortest);
     warn(n, "kernels_outside", "This run goes beyond what the kernels were measured for: %s. Such "
-         "times are extrapolated%s.", text,
-         is_band_wider(e, flags & (KVC_STEP_OUTSIDE | KVC_STEP_FAR))
-             ? ", and the bands wider"
-             : ", as they are in the runs behind the band");
+         "times are extrapolated, and the bands wider.", text);
 }
 
 static void warn_tiers(struct notes *n, const struct kvc_engine *e)
@@ -361,9 +348,7 @@ static void warn_kernels(struct notes *n, const struct kvc_engine *e, uint32_t f
     if (flags & KVC_STEP_PAST)
         warn(n, "prefill_past",
              "Prefill behind cached tokens is in no public kernel table of these GPUs: its "
-             "attention is extrapolated%s.",
-             is_band_wider(e, KVC_STEP_PAST) ? ", and the band of TTFT wider"
-                                             : ", as it is in the runs behind the band");
+             "attention is extrapolated, and the band of TTFT wider.");
 }
 
 static void bands(const struct kvc_engine *e, uint32_t flags, struct kvc_result *r)
@@ -402,7 +387,7 @@ enum kvc_status kvc_collect_trust(const struct kvc_engine *e, const struct kvc_t
     warn_whole_pages(&n, e);
     warn_load(&n, e);
     if (flags & KVC_STEP_OUTSIDE)
-        warn_outside(&n, e, &asked, flags);
+        warn_outside(&n, e, &asked);
     warn_kernels(&n, e, flags);
     bands(e, flags, r);
     return n.nomem ? kvc_fail_nomem(err) : KVC_OK;
