@@ -282,6 +282,8 @@ struct kvc_step_range {
     uint64_t tokens, sequences, context, chunk, contexts;
 };
 const struct kvc_step_range *kvc_step_range(const struct kvc_step_model *model);
+/* Whether times between its GPUs are measured ones, which no link's rate changes. */
+bool kvc_step_collectives_measured(const struct kvc_step_model *model);
 
 /* Factors of the engine's 80 % band and what they rest on. Flags of the estimates widen it that
  * the rows behind it did not carry. */

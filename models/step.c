@@ -234,6 +234,11 @@ const struct kvc_step_range *kvc_step_range(const struct kvc_step_model *model)
     return &model->range;
 }
 
+bool kvc_step_collectives_measured(const struct kvc_step_model *model)
+{
+    return model->ranks > 1 && (model->allreduce_measured || model->exchange_measured);
+}
+
 /* Whether all kernels were measured as they are used: this engine, GPU, format and shape. */
 static bool kernels_known(const struct kvc_step_model *m)
 {

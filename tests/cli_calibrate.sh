@@ -83,6 +83,19 @@ uses() { # 0: it is used, with these options
 }
 uses --dram 64GiB && uses --nvme 64GiB --tiers.nvme.link gds && uses --gpu a100-80 --nvme 64GiB && ! uses && ! uses --gpu a100-80 --dram 64GiB
 report $? "so is a profile of which the run uses nothing"
+# four H100's all-reduce was measured, four MI300X's was not
+printf '{"schema":"kvcast.profile.v1","gpus":[{"name":"h100-sxm","gpu_link_bytes_per_s":{"value":1e11,"kind":"measured","source":"t"}},{"name":"mi300x","gpu_link_bytes_per_s":{"value":1e11,"kind":"measured","source":"t"}}]}' > "$dir/between.json"
+tpot() { # of four GPUs, by this profile
+    "$kvcast" replay "$dir/log.jsonl" --model llama-3.1-8b --tp 4 --no-bounds --json "$@" 2> "$dir/err" > "$dir/r.json" &&
+        awk -F'[:,]' '/"ttft_ms"/ { t = 1 } t && /"mean"/ { print $2; exit }' "$dir/r.json"
+}
+untold() { ! grep -q '"profile_link_unused"' "$dir/r.json"; }
+carried=$(tpot --gpu h100-sxm) && [ "$carried" ] && untold && [ "$(tpot --gpu h100-sxm --profile "$dir/between.json")" = "$carried" ] &&
+    grep -q '"profile_link_unused"' "$dir/r.json" && grep -q "gpu_link_bytes_per_s, 100 GB/s in place of 450" "$dir/r.json"
+report $? "and a link between GPUs whose collectives were measured"
+carried=$(tpot --gpu mi300x) && [ "$(tpot --gpu mi300x --profile "$dir/between.json")" != "$carried" ] && untold &&
+    tpot --gpu h100-sxm --tp 1 --profile "$dir/between.json" > "$dir/out" && untold
+report $? "but not where it has a part in them, or there are none"
 
 "$kvcast" calibrate --bench "$dir/p.json" -o "$dir/again.json" > /dev/null 2> "$dir/err" && cp "$dir/again.json" "$dir/p.json" &&
     near "$(figure latency_ns)" 80000

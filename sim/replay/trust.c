@@ -313,10 +313,24 @@ static bool is_profile_used(const struct kvc_engine *e)
     return used || (tiers && is_link_of_profile(e, gpu->host_link));
 }
 
+/* A link's rate has no part in times that were measured. */
+static void warn_link(struct notes *n, const struct kvc_engine *e)
+{
+    double stated = kvc_user_gpu(e->user, e->sc->cluster.gpu)->gpu_link_bytes_per_s.value;
+    double carried = kvc_gpu_find(e->sc->cluster.gpu)->gpu_link_bytes_per_s.value;
+    if (stated != carried && kvc_step_collectives_measured(e->model))
+        warn(n, "profile_link_unused",
+             "The profile's gpu_link_bytes_per_s, %.4g GB/s in place of %.4g, enters no time of a "
+             "collective: those between so many of these GPUs were measured, and measured times go "
+             "first. Rows of your own (calibrate --kernels) would count.",
+             stated * 1e-9, carried * 1e-9);
+}
+
 /* How far the times can be trusted. */
 static void warn_kernels(struct notes *n, const struct kvc_engine *e, uint32_t flags)
 {
     const struct kvc_gpu *gpu = kvc_user_gpu(e->user, e->sc->cluster.gpu);
+    warn_link(n, e);
     if (!gpu->kernels_measured && kvc_user_kernels(e->user, gpu, e->sc->engine.backend))
         warn(n, "kernels_of_profile",
              "Of this GPU (%s) only what the profile measured is known: all other kernels are "
