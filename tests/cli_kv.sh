@@ -54,6 +54,18 @@ grep -q kernels_outside wide.json && ! grep -q kernels_outside full.json && grep
 report $? "a context more than twice beyond the tables is a warning, and its band wider"
 grep -q '300010 tokens of context of a request, measured up to [0-9]*\. Such times are extrapolated, and the bands wider' wide.json
 report $? "which says of what the run has more, how much was measured and what that does to the bands"
+# Llama-2-7B has 4,096 positions; what GLM-4.6 has is not known
+short() { # model, prompt, options: the result of one request with 10 tokens of output
+    echo "{\"timestamp\": 0, \"input_length\": $2, \"output_length\": 10, \"hash_ids\": []}" >short.jsonl
+    model=$1; shift 2
+    "$kvcast" replay short.jsonl --model "$model" --gpu h100-sxm --no-bounds --json --quiet "$@" >short.json
+}
+short Llama-2-7B 4087 && grep -q '1 requests of up to 4097 tokens exceed Llama-2-7B.s 4096 .*the raised limit\."' short.json &&
+    short Llama-2-7B 4086 && ! grep -q beyond_model_length short.json && short GLM-4.6 300000 --tp 8 --engine.kv_cache_memory 4TB && ! grep -q beyond_model_length short.json
+report $? "a request longer than its model is a warning, one as long is none"
+short Llama-2-7B 4087 --engine.max_model_len 8192 && ! grep -q beyond_model_length short.json && grep -q '"completed": 1' short.json &&
+    short Llama-2-7B 4087 --engine.max_model_len 4096 && ! grep -q beyond_model_length short.json && grep -q '"unservable": 1' short.json
+report $? "nor is one within the limit that is stated, or refused"
 # 32 heads over 8 were measured to 65,536 tokens on H100, other shapes to 131,072
 for long in 60000 110000; do
     echo "{\"timestamp\": 0, \"input_length\": $long, \"output_length\": 10, \"hash_ids\": []}" >"$long.jsonl"

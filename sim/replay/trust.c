@@ -100,6 +100,29 @@ static void warn_traffic(struct notes *n, const struct kvc_engine *e,
                                  "previous one at once.");
 }
 
+/* Positions that the model has none for; a scenario that states a limit has had its say. */
+static void warn_length(struct notes *n, const struct kvc_engine *e)
+{
+    const struct kvc_llm *llm = kvc_llm_find(e->sc->model);
+    uint64_t beyond = 0, longest = 0;
+    if (!llm->max_position || e->sc->engine.max_model_len)
+        return;
+    for (uint64_t i = 0; i < e->trace->n_requests; i++) {
+        const struct kvc_request_result *q = &n->r->requests[i];
+        uint64_t tokens = (uint64_t)q->input_tokens + q->output_tokens;
+        if (q->outcome != KVC_COMPLETED || tokens <= llm->max_position)
+            continue;
+        beyond++;
+        longest = tokens > longest ? tokens : longest;
+    }
+    if (beyond)
+        warn(n, "beyond_model_length",
+             "%" PRIu64 " requests of up to %" PRIu64 " tokens exceed %s's %u "
+             "(max_position_embeddings): engines refuse them unless rope scaling or "
+             "--max-model-len raises it. engine.max_model_len refuses them here or states the "
+             "raised limit.", beyond, longest, llm->name, llm->max_position);
+}
+
 /* What the shortest and the longest request, the largest chunk and step and the fullest batch of
  * the run ask of the kernels. */
 struct asked {
@@ -397,6 +420,7 @@ enum kvc_status kvc_collect_trust(const struct kvc_engine *e, const struct kvc_t
     struct asked asked = asked_of(e, r);
     uint32_t flags = estimate_flags(e, &asked, r->hit_tokens > 0);
     warn_traffic(&n, e, stats);
+    warn_length(&n, e);
     warn_tiers(&n, e);
     warn_whole_pages(&n, e);
     warn_load(&n, e);
