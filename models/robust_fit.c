@@ -19,6 +19,7 @@
 struct fit {
     kvc_residuals_fn fn;
     void *user;
+    const double *worth; /* [n] or NULL */
     const double *start;
     double *residual; /* [n]: GSL also hands out columns of a matrix */
     size_t n, n_x;
@@ -46,6 +47,11 @@ static int residuals(const gsl_vector *z, void *user, gsl_vector *out)
     return GSL_SUCCESS;
 }
 
+static double worth_of(const struct fit *f, size_t i)
+{
+    return f->worth ? f->worth[i] : 1;
+}
+
 /* Weights from the residuals at z. */
 static int weigh(const gsl_vector *z, struct fit *f, double scale, gsl_vector *weight)
 {
@@ -53,7 +59,7 @@ static int weigh(const gsl_vector *z, struct fit *f, double scale, gsl_vector *w
 
     for (size_t i = 0; i < f->n; i++) {
         double r = gsl_vector_get(weight, i) / scale;
-        gsl_vector_set(weight, i, 1 / (1 + r * r));
+        gsl_vector_set(weight, i, worth_of(f, i) / (1 + r * r));
     }
     return status;
 }
@@ -66,7 +72,7 @@ static double cost_of(struct fit *f, const double *x, double scale)
     if (!f->fn(f->user, x, f->residual))
         return INFINITY;
     for (size_t i = 0; i < f->n; i++)
-        sum += log1p(f->residual[i] / scale * (f->residual[i] / scale));
+        sum += worth_of(f, i) * log1p(f->residual[i] / scale * (f->residual[i] / scale));
     return sum;
 }
 
@@ -144,14 +150,15 @@ static int run(struct fit *f, double scale, gsl_multifit_nlinear_workspace *w, g
     return status;
 }
 
-enum kvc_status kvc_robust_fit(kvc_residuals_fn fn, void *user, size_t n, double scale, double *x,
-                               double *error, size_t n_x, struct kvc_error *err)
+enum kvc_status kvc_robust_fit(kvc_residuals_fn fn, void *user, const double *worth, size_t n,
+                               double scale, double *x, double *error, size_t n_x,
+                               struct kvc_error *err)
 {
     double start[KVC_ROBUST_MOST];
 
     if (n_x > KVC_ROBUST_MOST || n <= n_x)
         return kvc_fail(err, KVC_ERR_INPUT, "%zu measurements can't tell %zu constants", n, n_x);
-    struct fit f = {fn, user, start, kvc_malloc(n, sizeof(double)), n, n_x};
+    struct fit f = {fn, user, worth, start, kvc_malloc(n, sizeof(double)), n, n_x};
     gsl_multifit_nlinear_parameters p = gsl_multifit_nlinear_default_parameters();
 
     for (size_t i = 0; i < n_x; i++)

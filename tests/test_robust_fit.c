@@ -29,7 +29,7 @@ static void a_law_is_found_among_outliers(void **state)
     (void)state;
     for (size_t i = 0; i < N; i++)
         y[i] = (3 + 0.5 * (double)i) * (i % 10 == 9 ? 20 : 1);
-    assert_int_equal(kvc_robust_fit(line, y, N, 0.15, x, error, 3, NULL), KVC_OK);
+    assert_int_equal(kvc_robust_fit(line, y, NULL, N, 0.15, x, error, 3, NULL), KVC_OK);
     assert_true(fabs(x[0] - 3) < 0.1);
     assert_true(fabs(x[1] - 0.5) < 0.02);
     assert_true(x[2] >= 0 && x[2] < 2e-4);
@@ -69,9 +69,33 @@ static void a_law_in_steps_is_found(void **state)
         y[i] = STEP * ceil((3 + 0.5 * (double)i) / STEP) * (i % 10 == 9 ? 20 : 1);
     for (size_t s = 0; s < 4; s++) {
         double x[] = {start[s][0], start[s][1]}, error[2];
-        assert_int_equal(kvc_robust_fit(stairs, y, N, 0.15, x, error, 2, NULL), KVC_OK);
+        assert_int_equal(kvc_robust_fit(stairs, y, NULL, N, 0.15, x, error, 2, NULL), KVC_OK);
         assert_true(stairs_cost(y, x, 0.15) < 1.1 * stairs_cost(y, law, 0.15));
         assert_true(fabs(x[1] - 0.5) < 0.02);
+    }
+}
+
+/* Half say 1, half say 2, and what they are worth decides between them. */
+static bool levels(void *user, const double *x, double *residual)
+{
+    (void)user;
+    for (size_t i = 0; i < N; i++)
+        residual[i] = (i % 2 ? 2.0 : 1.0) - x[0];
+    return true;
+}
+
+/* Of residuals far within the scale the weighted mean costs least: a closed form. */
+static void what_counts_more_wins(void **state)
+{
+    double worth[N], error;
+
+    (void)state;
+    for (int share = 1; share <= 3; share++) {
+        double x = 1.2;
+        for (size_t i = 0; i < N; i++)
+            worth[i] = i % 2 ? 0.5 * share : 2 - 0.5 * share;
+        assert_int_equal(kvc_robust_fit(levels, NULL, worth, N, 100, &x, &error, 1, NULL), KVC_OK);
+        assert_true(fabs(x - (1 + 0.25 * share)) < 0.01);
     }
 }
 
@@ -88,8 +112,9 @@ static void what_cannot_be_fitted_is_refused(void **state)
     double x[3] = {1, 1, 1}, error[3];
 
     (void)state;
-    assert_int_equal(kvc_robust_fit(line, x, 3, 0.15, x, error, 3, NULL), KVC_ERR_INPUT);
-    assert_int_equal(kvc_robust_fit(refuses, NULL, 10, 0.15, x, error, 3, NULL), KVC_ERR_INPUT);
+    assert_int_equal(kvc_robust_fit(line, x, NULL, 3, 0.15, x, error, 3, NULL), KVC_ERR_INPUT);
+    assert_int_equal(kvc_robust_fit(refuses, NULL, NULL, 10, 0.15, x, error, 3, NULL),
+                     KVC_ERR_INPUT);
 }
 
 int main(void)
@@ -97,6 +122,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_law_is_found_among_outliers),
         cmocka_unit_test(a_law_in_steps_is_found),
+        cmocka_unit_test(what_counts_more_wins),
         cmocka_unit_test(what_cannot_be_fitted_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

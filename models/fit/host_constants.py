@@ -11,10 +11,11 @@ import sys
 import tempfile
 
 ROWS = "validation/aiconfigurator_silicon/silicon_sample.csv.zst"
-HALF = ("half of the configurations of aiconfigurator silicon_sample.csv @095f58a, aggregated serving, at most 8 rows of each model, "
-        "system and format, none of models with sparse or linear attention")
+HALF = ("half of the configurations of aiconfigurator silicon_sample.csv @095f58a, aggregated serving, each model, system and format "
+        "counted alike, none of models with sparse or linear attention")
 FIT = "robust least squares (kvcast calibrate --rows) on " + HALF + "; one set for all models and GPUs{}; the other half in docs/accuracy.md"
 HELD = "as an earlier fit had it, " + FIT
+APART = "not fitted: mixed_step_share says what steps with prefill take more"
 NOTHING = "none shows in " + HALF + " (kvcast calibrate --rows, standard error {})"
 BAND = ("of {configurations} configurations ({rows} rows) 9 of 10 lie above, 9 of 10 below; of those left out {ttft:.0f} % of TTFT, {tpot:.0f} % of TPOT within "
         "(kvcast calibrate --rows)")
@@ -48,7 +49,7 @@ def constant(line, key, c, refit):
         today = f"; today's says {time(c['value'])}, standard error {error}" if told else f"; today's does not tell it, standard error {error}"
         new = {"value": old["value"], "kind": "fitted", "source": HELD.format(today)}
     else:
-        new = {"value": 0, "kind": "assumed", "source": NOTHING.format(error)}
+        new = {"value": 0, "kind": "assumed", "source": NOTHING.format(error) if c["standard_error"] else APART}
     return f'   "{key}": {json.dumps(new)},\n'
 
 

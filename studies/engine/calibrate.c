@@ -9,8 +9,8 @@
 #include "models/robust_fit.h"
 #include "studies/engine/predict.h"
 
+#define PREFILL_STEP 2     /* of the constants */
 #define LEAST_ROWS 3       /* two figures each, five constants */
-#define A_GROUP 8          /* rows of each group that a fit looks at */
 #define SCALE 0.15         /* of residuals (logarithms): beyond it a row counts less and less */
 #define TTFT_WEIGHT 0.5    /* against TPOT */
 #define TOLD 0.5           /* largest error, as a share of the constant or the profile's */
@@ -20,6 +20,7 @@ struct fit {
     const struct kvc_engine_validation *v;
     struct kvc_engine_models models;
     size_t *row, *model; /* [n] */
+    double *worth;       /* [2 n] of TPOT's and TTFT's residuals */
     size_t n;
     struct kvc_fit_constant *constant; /* [KVC_ENGINE_CONSTANTS] */
 };
@@ -59,29 +60,32 @@ static bool is_fitted(const struct kvc_engine_validation *v, size_t row, size_t 
            v->rows.row[row].ttft_ms < MOST_TTFT_MS;
 }
 
-/* Evenly from each group, so that none outweighs the others by its many rows. */
+/* Each group counts alike, whatever its rows. */
 static enum kvc_status choose(struct fit *f, const char *backend, struct kvc_error *err)
 {
     const struct kvc_engine_validation *v = f->v;
     enum kvc_status status = KVC_OK;
+    size_t groups = 0;
 
     for (size_t g = 0; g < v->n_groups; g++) {
-        size_t rows = 0, at = 0;
+        size_t first = f->n;
         if (strcmp(v->group[g].backend, backend) != 0 || v->group[g].kind != KVC_ROW_PLAIN)
             continue;
-        for (size_t i = 0; i < v->rows.n; i++)
-            rows += is_fitted(v, i, g);
-        size_t stride = (rows + A_GROUP - 1) / A_GROUP;
         for (size_t i = 0; i < v->rows.n && status == KVC_OK; i++) {
             struct kvc_step_config config;
             char text[256];
-            if (!is_fitted(v, i, g) || at++ % stride)
+            if (!is_fitted(v, i, g))
                 continue;
             kvc_engine_configure(&v->rows.row[i], &config, text);
             f->row[f->n] = i;
             status = kvc_engine_model_find(&f->models, &config, &f->model[f->n++], err);
         }
+        for (size_t i = first; i < f->n; i++)
+            f->worth[2 * i] = f->worth[2 * i + 1] = 1 / (double)(f->n - first);
+        groups += f->n > first;
     }
+    for (size_t i = 0; i < 2 * f->n; i++) /* 1 in the mean */
+        f->worth[i] *= (double)f->n / (double)groups;
     return status;
 }
 
@@ -105,6 +109,10 @@ static void begin(struct fit *f, const struct kvc_engine_profile *e)
         f->constant[i].base = base[i];
         f->constant[i].value = start[i].start;
         f->constant[i].told = true;
+    }
+    if (e->mixed_step_share.value > 0) { /* says what steps with prefill take more already */
+        f->constant[PREFILL_STEP].told = false;
+        f->constant[PREFILL_STEP].value = f->constant[PREFILL_STEP].base;
     }
 }
 
@@ -146,7 +154,8 @@ static enum kvc_status fit_constants(struct fit *f, struct kvc_error *err)
             }
         if (n == 0)
             return KVC_OK;
-        status = kvc_robust_fit(residuals, f, 2 * f->n, SCALE, x, error, n, err);
+        status = kvc_robust_fit(residuals, f, f->worth, 2 * f->n, SCALE, x, error, n,
+                                err);
         for (size_t i = 0; i < n && status == KVC_OK; i++) {
             of[i]->value = x[i];
             of[i]->error = error[i];
@@ -218,7 +227,8 @@ enum kvc_status kvc_engine_calibrate(struct kvc_engine_constants *out,
     memset(out, 0, sizeof *out);
     f.row = kvc_malloc(v->rows.n, sizeof *f.row);
     f.model = kvc_malloc(v->rows.n, sizeof *f.model);
-    if (!f.row || !f.model)
+    f.worth = kvc_malloc(2 * v->rows.n, sizeof *f.worth);
+    if (!f.row || !f.model || !f.worth)
         status = kvc_fail_nomem(err);
     if (status == KVC_OK)
         status = choose(&f, backend, err);
@@ -240,5 +250,6 @@ enum kvc_status kvc_engine_calibrate(struct kvc_engine_constants *out,
     kvc_engine_models_clear(&f.models);
     kvc_free(f.row);
     kvc_free(f.model);
+    kvc_free(f.worth);
     return status;
 }
