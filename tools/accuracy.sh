@@ -57,9 +57,9 @@ cat <<'TEXT'
 
 Where it falls short:
 - What a request costs outside the engine (`front_end_ns`) differs by version, model and client far more than one constant can
-  say: gpt-oss takes some 10 to 20 ms on B200 and H100 where the pooled fit says 36 (TensorRT-LLM) and 28 (vLLM).
+  say: gpt-oss takes some 10 to 20 ms on B200 and H100 where the pooled fit says 30 (TensorRT-LLM) and 18 and 5 us a token (vLLM).
   Calibrate it on your own runs before trusting a TTFT below 150 ms.
-- SGLang has no tables on H200 (H100's, as shares of their own peaks) and none of B200's FlashInfer products; its host constants (1.5 ms a step)
+- SGLang has no tables on H200 (H100's, as shares of their own peaks) and none of B200's FlashInfer products; its host constants (2.4 ms a step)
   hold what is missing. Measured TPOT grows with the answer's length by 1 ms per 1,000 tokens (Qwen3-235B), here it doesn't; a prompt of 4,000 tokens
   on four GPUs takes as long as on two. Llama-3.1-8B with 512 clients on four and on eight GPUs gets 17,600 to 19,600 tokens a second with answers
   of 500 and 1,000 tokens, 15,400 with 2,000 on either, and its TTFT is 2 to 8 s where the engine alone would make 0.7: one process takes all

@@ -225,17 +225,16 @@ cat <<'TEXT'
 
 Where it falls short:
 - Windows of models with experts are a server's first seconds, in which steps wait for Triton, six or seven in each run of
-  February (replayed as if long started they are 35, 87 and 94 % off in the median). One draw of 86 requests is 10 % off in E2E and
+  February (replayed as if long started they are several times as far off in TTFT). One draw of 86 requests is 10 % off in E2E and
   19 % in TTFT (standard deviation): it hangs on which sizes come when. Beyond that are 8x22B's general and codegen on eight GPUs
   (49, 50: too fast, tails met) and 30 beside 56, the same run but for 5 % of memory: unexplained.
 - The first step that only decodes took 0.2 s more in all three runs of Mixtral, and dense models wait once for 0.2 to 0.8 s in the
   first ten requests (3, 6, 7: P99). Nobody named those kernels: not in the model.
-- E2E rises a tenth too fast near saturation (231439, 82 sequences at once at 20 requests a second; 150304, 63).
-  Measured, 82 sequences of 700 tokens leave decode attention some 2.9 TB/s; vLLM's table of FlashAttention 3 says 2.57, SGLang's of the
-  same kernel 2.91. And a prompt of which one block is new makes a step 1 ms longer (CodeLlama at 8 a second, the upper tenth of the times between tokens), here 2.5.
+- E2E rises a tenth to a fifth too fast near saturation (231439, 82 sequences at once at 20 requests a second; 150304, 63; 202857's TTFT).
+  A prompt of which one block is new makes a step 1 ms longer (CodeLlama at 8 a second, the upper tenth of the times between tokens), here 2.5.
 - Steps beyond the captured graphs are too long for Llama-3.1-8B on two GPUs (26) and too short for Llama-2-70B on four (6, 7): one
   floor a layer serves all.
-- 46: 16.9 ms between tokens with 95 sequences of 1,800 tokens, here 14.6, unexplained. 53: 125 sequences here, all but the limit of 128.
+- 46: 16.9 ms between tokens with 95 sequences of 1,800 tokens, here an eighth less, unexplained. 53: 125 sequences here, all but the limit of 128.
 
 One stream alone is met better: of nine published (inference-sim/tektonc-data-collection tektoncsample/calibration/RESULTS.md
 @00596a6) eight within 9 % (`tests/test_models_silicon.c`); Llama-2-70B's of 18.3 ms is 16 % above, and above its served runs' as well.

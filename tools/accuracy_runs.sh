@@ -58,8 +58,8 @@ cat <<'TEXT'
 times over. Steps were 12 to 14 % too short before four facts were in, none fitted to this run: vLLM gathers and scatters tokens between the
 ranks, which LLMServingSim measured with NCCL on these GPUs (4.3 of 45 ms with 128 sequences a rank; an all-reduce by L40S's share of PCIe made 3);
 each rank's experts work on all gathered tokens (also measured); ranks are padded to the busiest one's graph; and FlashAttention 2
-gives decodes beside prompts whole tiles (2.3 to 3.2 times the time of decodes alone with 8 query heads a KV head, measured). Steps without
-prompts, by the tokens and times of all requests, are still 1 to 2 ms (2 to 5 %) too short, those with prompts some 3 % too long.
+gives decodes beside prompts whole tiles (2.3 to 3.2 times the time of decodes alone with 8 query heads a KV head, measured). Of 45 ms
+a step 1 to 2 are still open, by the tokens and times of all requests.
 
 ## A prefix by the tier that serves it
 `kvcast validate --prefix F.csv --calibrate`: TTFT of a request whose prefix rests in one tier, by two requests replayed; the first

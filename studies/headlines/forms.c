@@ -103,7 +103,7 @@ static double itl_ms(const struct kvc_step_model *m, double prompt)
     return (double)kvc_step_ns(m, NULL, 0, 1, (uint64_t)prompt + 64, 1, NULL) / 1e6;
 }
 
-#define TOLD_MS 0.01 /* the source states ITL in hundredths of a millisecond */
+#define TOLD_MS 0.005 /* the source states ITL in hundredths of a millisecond: half of one */
 
 /* The prompt from which on fp8 is faster by what can be told; it is not at the shortest. */
 static enum kvc_status break_even(double *values, const char *gpu, struct kvc_error *err)
