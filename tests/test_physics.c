@@ -202,8 +202,8 @@ static double tpot_ms(const char *gpu, const char *kv, uint32_t prompt)
     return ms;
 }
 
-/* By half a hundredth of a millisecond, as far as times that are stated in hundredths can be off: of
- * B200's kernels of up to 4,096 tokens, timed in steps of 2 us, neither is faster by more. */
+/* By half a hundredth of a millisecond, as far as times stated in hundredths can be off: of B200's
+ * kernels of up to 4,096 tokens, timed in steps of 2 us, neither is faster by more. */
 static bool fp8_wins(const char *gpu, uint32_t prompt)
 {
     return tpot_ms(gpu, "fp8", prompt) < tpot_ms(gpu, "bf16", prompt) - 0.005;

@@ -85,8 +85,8 @@ static const struct kvc_headline table[] = {
      {-0.3, -0.6}, 2, NOT_TRIED},
     {"C01", "FP8 KV pays for itself above roughly 7K tokens on H100",
      "tokens", FP8_STUDY,
-     "one request, bf16 weights: the prompt from which on ITL is lower, by the half of 0.01 ms that "
-     "times so stated may be off",
+     "one request, bf16 weights: the prompt from which on ITL is lower, by the half of 0.01 ms "
+     "that times so stated may be off",
      {7010}, 1, EACH, 0.4, kvc_headline_break_even},
     {"C01b", "FP8 KV pays for itself above roughly 4K tokens on B200",
      "tokens", FP8_STUDY,
