@@ -4,6 +4,15 @@
 
 #include <string.h>
 
+/* As carried, so that a profile's figure never changes which tables are asked: where one gives way
+ * to a closed form a faster link could be the slower. */
+static double link_of(const struct kvc_gpu *gpu)
+{
+    const struct kvc_gpu *carried = kvc_gpu_find(gpu->id);
+
+    return (carried ? carried : gpu)->gpu_link_bytes_per_s.value;
+}
+
 /* A GPU that was not measured, or not with this engine, has the collectives of the one it is like,
  * if their links are as fast: another link is no measure of this one. */
 static bool like_link(const struct kvc_kernels *k)
@@ -11,7 +20,7 @@ static bool like_link(const struct kvc_kernels *k)
     const struct kvc_gpu *like = k->gpu->kernels_like ? kvc_gpu_find(k->gpu->kernels_like) : NULL;
 
     return (!k->gpu->kernels_measured || !k->there[OWN]) && like &&
-           like->gpu_link_bytes_per_s.value == k->gpu->gpu_link_bytes_per_s.value;
+           like->gpu_link_bytes_per_s.value == link_of(k->gpu);
 }
 
 /* A table that has this number of GPUs itself: nothing is known between counts. */
@@ -58,8 +67,7 @@ static bool find_nccl(struct kvc_kernels *k, bool like, const char *op, uint32_t
     return (find_collective(k, USERS, "nccl", op, gpus, out) ||
             find_collective(k, OWN_NCCL, "nccl", op, gpus, out) ||
             (like && find_collective(k, LIKE_NCCL, "nccl", op, gpus, out))) &&
-           67108864e9 / kvc_kernel_answer_ns(out, 67108864, 0) >=
-               k->gpu->gpu_link_bytes_per_s.value / 8;
+           67108864e9 / kvc_kernel_answer_ns(out, 67108864, 0) >= link_of(k->gpu) / 8;
 }
 
 bool kvc_kernels_allreduce(struct kvc_kernels *kernels, uint32_t gpus, double custom_max_bytes,

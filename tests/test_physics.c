@@ -86,6 +86,28 @@ static void faster_hardware_is_never_slower(void **state)
         }
 }
 
+/* Be collectives measured here, on the GPU this one is like, or in no table. */
+static void nor_are_faster_links_between_gpus(void **state)
+{
+    (void)state;
+    static const char *const gpus[] = {"h200_sxm", "h20", "b300_sxm", "mi300x"};
+    static const double rate[] = {0.5, 0.95, 1, 1.05, 2, 5};
+
+    for (size_t g = 0; g < sizeof gpus / sizeof gpus[0]; g++) {
+        struct kvc_step_model *last = NULL;
+        for (size_t i = 0; i < sizeof rate / sizeof rate[0]; i++) {
+            struct kvc_gpu gpu = *kvc_gpu_find(gpus[g]);
+            gpu.gpu_link_bytes_per_s.value *= rate[i];
+            struct kvc_step_model *m = model_on(&gpu, "Llama-3.1-8B", 8);
+            if (last)
+                never_slower(last, m);
+            kvc_step_model_destroy(last);
+            last = m;
+        }
+        kvc_step_model_destroy(last);
+    }
+}
+
 static double stretch_ns(const struct kvc_step_model *m, uint32_t n, uint64_t context)
 {
     struct kvc_decode_cost c;
@@ -251,6 +273,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(faster_hardware_is_never_slower),
+        cmocka_unit_test(nor_are_faster_links_between_gpus),
         cmocka_unit_test(nor_are_its_stretches_of_decode_steps),
         cmocka_unit_test(links_carry_what_tiers_gave_and_took),
         cmocka_unit_test(fp8_kv_loses_short_and_wins_long),
