@@ -89,12 +89,12 @@ static bool find_better(const struct kvc_engine *e, const struct steps *s, enum 
 bool kvc_slower_weights(const struct kvc_engine *e, const struct kvc_result *r, char *text,
                         size_t size)
 {
-    struct steps s = steps_of(e, r);
     struct times own, plain, better = {0};
     enum kvc_dtype weights;
     const char *name = "";
     if (e->model_is_lent || !kvc_dtype_parse(e->sc->weights_dtype, &weights) || weights == KVC_BF16)
         return false;
+    struct steps s = steps_of(e, r);
     times_of(e->model, &s, &own);
     if (!compare(e, &s, KVC_BF16, NULL, &own, &plain) ||
         (plain.decode * SLOWER >= 1 && plain.chunk * SLOWER >= 1))
@@ -117,13 +117,13 @@ bool kvc_slower_weights(const struct kvc_engine *e, const struct kvc_result *r, 
 bool kvc_slower_experts(const struct kvc_engine *e, const struct kvc_result *r, char *text,
                         size_t size)
 {
-    struct steps s = steps_of(e, r);
     struct times own, usual;
     enum kvc_dtype weights;
     if (e->model_is_lent || strcmp(e->sc->engine.backend, "trtllm") != 0 ||
         !kvc_dtype_parse(e->sc->weights_dtype, &weights) || weights != KVC_NVFP4 ||
         !kvc_llm_find(e->sc->model)->experts)
         return false;
+    struct steps s = steps_of(e, r);
     times_of(e->model, &s, &own);
     if (!compare(e, &s, weights, "cutlass", &own, &usual) ||
         (usual.decode <= SLOWER && usual.chunk <= SLOWER))

@@ -24,7 +24,7 @@ struct kvc_band_cover { /* each configuration held against the band of the other
  * where such times are estimated the band is widened instead. */
 struct kvc_engine_band {
     struct kvc_time_band band; /* factors only */
-    uint32_t flags;            /* that the rows carry, so that they widen nothing */
+    uint32_t flags;            /* that the rows carry: kvc_step_band widens by less for some */
     const char *gpu[KVC_BAND_GPUS]; /* whose borrowed kernels the rows carry */
     size_t n_gpus;
     struct kvc_band_cover all, plain; /* plain: without a flag */
